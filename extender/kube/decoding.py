@@ -1,0 +1,157 @@
+"""What all decoders of Kubernetes objects share: errors that name the field, and partial values.
+
+A decoder gives a value or raises :class:`ObjectError`, whose text names the object, the field and
+what was expected. :func:`tolerant` turns that error into a value, :class:`Unreadable`, so that one
+broken object in a cluster is set aside and named, and nothing else suffers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+
+from extender.kube import shapes
+from policies.quantity import QuantityError, parse_quantity
+from policies.requests import Amounts
+from policies.selectors import LabelSelector, Requirement, SelectorError, label_requirement
+
+S = TypeVar("S")
+T = TypeVar("T")
+Decode = Callable[[bytes], T]
+
+_IDENTITY = re.compile(r"^\$\.?")
+
+
+class ObjectError(ValueError):
+    """An object cannot be read; the text says which one, which field, and what was expected."""
+
+
+class FieldError(ValueError):
+    """A field cannot be read; ``path`` is written as in ``spec.containers[0].resources``."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that could not be decoded, with as much of its identity as could be read."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    node_name: str | None
+    problem: str
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name alone for a kind without namespaces."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def tolerant(kind: str, decode: Decode[T]) -> Decode[T | Unreadable]:
+    """Make ``decode`` give an Unreadable where it would raise ObjectError."""
+
+    def read(raw: bytes) -> T | Unreadable:
+        try:
+            return decode(raw)
+        except ObjectError as error:
+            return unreadable(kind, raw, str(error))
+
+    return read
+
+
+def decoded(
+    kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
+) -> T:
+    """Decode ``raw`` and ``convert`` it; a failure becomes an ObjectError naming the object."""
+    try:
+        return convert(decoder.decode(raw))
+    except msgspec.ValidationError as error:
+        problem = _located(str(error))
+    except msgspec.DecodeError as error:
+        problem = f"not JSON: {error}"
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8: {error.reason}"
+    except FieldError as error:
+        problem = str(error)
+    key = unreadable(kind, raw, problem).key
+    raise ObjectError(f"{kind} {key}: {problem}" if key else f"{kind}: {problem}")
+
+
+def _located(message: str) -> str:
+    """Turn msgspec's "Expected `str`, got `int` - at `$.spec.x`" into "spec.x: expected str, …"."""
+    problem, _, place = message.partition(" - at ")
+    path = _IDENTITY.sub("", place.strip("`")) or "(the object)"
+    return f"{path}: {problem[:1].lower()}{problem[1:]}".replace("`", "")
+
+
+class _AnyObject(msgspec.Struct):
+    metadata: dict[str, object] | None = None
+    spec: dict[str, object] | None = None
+
+
+def unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
+    """Read as much of a broken object's identity as is there."""
+    try:
+        found = msgspec.json.decode(raw, type=_AnyObject)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = _AnyObject()
+    meta = found.metadata or {}
+    node = (found.spec or {}).get("nodeName")
+    namespace, name, uid = (_text(meta.get(key)) for key in ("namespace", "name", "uid"))
+    return Unreadable(kind, namespace, name, uid, _text(node) or None, problem)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def reported_amounts(path: str, amounts: shapes.ResourceList | None) -> Amounts | None:
+    """Read a resource list that a status may lack."""
+    return None if amounts is None else amounts_of(path, amounts)
+
+
+def amounts_of(path: str, amounts: shapes.ResourceList | None) -> Amounts:
+    """Read a resource list in nanos; ``path`` is where it stands. Raises FieldError."""
+    if not amounts:
+        return {}
+    return {name: _nanos(f"{path}.{name}", amount) for name, amount in amounts.items()}
+
+
+def _nanos(path: str, amount: shapes.Quantity) -> int:
+    try:
+        return _parsed(str(amount))
+    except QuantityError as error:
+        raise FieldError(path, str(error)) from None
+
+
+_parsed = lru_cache(maxsize=8192)(parse_quantity)
+
+
+Compile = Callable[[str, str, Sequence[str]], Requirement]
+
+
+def compiled(
+    path: str, compile_one: Compile, expressions: Iterable[shapes.Expression] | None
+) -> tuple[Requirement, ...]:
+    """Compile selector expressions with ``compile_one``. Raises FieldError."""
+    try:
+        return tuple(compile_one(e.key, e.operator, e.values or ()) for e in expressions or ())
+    except SelectorError as error:
+        raise FieldError(path, str(error)) from None
+
+
+def label_selector_of(path: str, selector: shapes.Selector | None) -> LabelSelector | None:
+    """Compile a label selector; an absent one gives None. Raises FieldError."""
+    if selector is None:
+        return None
+    equal = [shapes.Expression(k, "In", [v]) for k, v in (selector.matchLabels or {}).items()]
+    expressions = (*equal, *(selector.matchExpressions or ()))
+    return LabelSelector(compiled(path, label_requirement, expressions))

@@ -1,0 +1,90 @@
+"""Nodes, disruption budgets, namespaces and priority classes to the model that decisions read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from extender.kube import shapes
+from extender.kube.decoding import amounts_of, decoded, label_selector_of
+from policies.model import DisruptionBudget, Node
+from policies.quantity import units
+from policies.requests import as_resources
+from policies.selectors import Labels, Taint
+
+_nodes = msgspec.json.Decoder(shapes.NodeShape)
+_budgets = msgspec.json.Decoder(shapes.BudgetShape)
+_namespaces = msgspec.json.Decoder(shapes.NamespaceShape)
+_priority_classes = msgspec.json.Decoder(shapes.PriorityClassShape)
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace's name and labels."""
+
+    name: str
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A PriorityClass: what pods that name it get at admission."""
+
+    name: str
+    value: int
+    is_default: bool
+    preempts: bool
+
+
+def decode_node(raw: bytes) -> Node:
+    """Read a v1.Node. Raises ObjectError."""
+    return decoded("Node", _nodes, raw, _node)
+
+
+def decode_budget(raw: bytes) -> DisruptionBudget:
+    """Read a policy/v1.PodDisruptionBudget. Raises ObjectError."""
+    return decoded("PodDisruptionBudget", _budgets, raw, _budget)
+
+
+def decode_namespace(raw: bytes) -> Namespace:
+    """Read a v1.Namespace. Raises ObjectError."""
+    return decoded(
+        "Namespace", _namespaces, raw, lambda s: Namespace(s.metadata.name, s.metadata.labels or {})
+    )
+
+
+def decode_priority_class(raw: bytes) -> PriorityClass:
+    """Read a scheduling.k8s.io/v1.PriorityClass. Raises ObjectError."""
+    return decoded(
+        "PriorityClass",
+        _priority_classes,
+        raw,
+        lambda s: PriorityClass(
+            s.metadata.name, s.value, bool(s.globalDefault), s.preemptionPolicy != "Never"
+        ),
+    )
+
+
+def _node(shape: shapes.NodeShape) -> Node:
+    spec, status = shape.spec or shapes.NodeSpec(), shape.status or shapes.NodeStatus()
+    amounts = amounts_of("status.allocatable", status.allocatable)
+    return Node(
+        name=shape.metadata.name,
+        labels=shape.metadata.labels or {},
+        taints=tuple(Taint(t.key, t.value or "", t.effect) for t in spec.taints or ()),
+        unschedulable=bool(spec.unschedulable),
+        allocatable=as_resources(amounts),
+        allowed_pods=units(amounts.get("pods", 0)),
+    )
+
+
+def _budget(shape: shapes.BudgetShape) -> DisruptionBudget:
+    spec, status = shape.spec or shapes.BudgetSpec(), shape.status or shapes.BudgetStatus()
+    return DisruptionBudget(
+        namespace=shape.metadata.namespace or "default",
+        name=shape.metadata.name,
+        selector=label_selector_of("spec.selector", spec.selector),
+        allowed=status.disruptionsAllowed or 0,
+        disrupted=frozenset(status.disruptedPods or ()),
+    )

@@ -1,0 +1,40 @@
+"""Pure decisions: who fits where, who is preempted, and why. No IO, no clock, no randomness."""
+
+from __future__ import annotations
+
+from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection, VictimSet
+from policies.model import (
+    DisruptionBudget,
+    Node,
+    NodeState,
+    Pod,
+    Resources,
+    Snapshot,
+    assemble,
+)
+from policies.reference import DEFAULT_RULES, Rules
+from policies.reference import filter_nodes as decide_filter
+from policies.reference import preempt as decide_preemption
+from policies.upstream import RELEASES, Release, release
+
+__all__ = [
+    "DEFAULT_RULES",
+    "RELEASES",
+    "Candidate",
+    "DisruptionBudget",
+    "FilterDecision",
+    "Node",
+    "NodeState",
+    "Pod",
+    "PreemptionDecision",
+    "Rejection",
+    "Release",
+    "Resources",
+    "Rules",
+    "Snapshot",
+    "VictimSet",
+    "assemble",
+    "decide_filter",
+    "decide_preemption",
+    "release",
+]

@@ -1,0 +1,194 @@
+"""What a decision says: coded reasons, rejections, victims, and whole decisions.
+
+A decision carries everything that led to it, so :meth:`PreemptionDecision.describe` is a rendering
+and never a second computation. Phrases are kube-scheduler's own, word for word, since people and
+tools search for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from policies.model import Pod
+
+
+class Code(Enum):
+    """Why a node was refused; the value is the phrase, with a place for a detail if it has one."""
+
+    UNSCHEDULABLE = "node(s) were unschedulable"
+    OTHER_NODE = "node(s) didn't match the requested node name"
+    UNTOLERATED_TAINT = "node(s) had untolerated taint {{{0}}}"
+    UNTOLERATED_TAINTS = "node(s) had untolerated taint(s)"
+    NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+    AFFINITY_CONFLICT = "pod affinity terms conflict"
+    NOT_EXAMINED = "node(s) didn't satisfy plugin(s) [{0}]"
+    HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
+    TOO_MANY_PODS = "Too many pods"
+    INSUFFICIENT = "Insufficient {0}"
+    NO_VICTIMS = "No preemption victims found for incoming pod"
+    NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{0}"'
+    NOT_HELPFUL = "Preemption is not helpful for scheduling"
+    FEASIBLE = "the pod fits without preemption"
+    UNREADABLE_POD = "node holds a pod that could not be read: {0}"
+    UNKNOWN_NODE = "node is not known to the extender (yet)"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code with its detail; ``str()`` gives kube-scheduler's phrase."""
+
+    code: Code
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return self.code.value.format(self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a node cannot take the pod. ``resolvable``: evicting pods might help."""
+
+    reasons: tuple[Reason, ...]
+    resolvable: bool
+
+    def __str__(self) -> str:
+        return ", ".join(str(reason) for reason in self.reasons)
+
+
+def refused(code: Code, detail: str = "") -> Rejection:
+    """Build a rejection that eviction might resolve (upstream: Unschedulable)."""
+    return Rejection((Reason(code, detail),), resolvable=True)
+
+
+def unresolvable(code: Code, detail: str = "") -> Rejection:
+    """Build a rejection that eviction cannot resolve (upstream: UnschedulableAndUnresolvable)."""
+    return Rejection((Reason(code, detail),), resolvable=False)
+
+
+def fit_message(nodes: int, reasons: Iterable[Reason]) -> str:
+    """Count ``reasons`` the way kube-scheduler does in ``0/N nodes are available: …``.
+
+    Source: FitError.Error in pkg/scheduler/framework/types.go. Entries are sorted as texts, counts
+    included.
+    """
+    counted = Counter(str(reason) for reason in reasons)
+    entries = sorted(f"{count} {phrase}" for phrase, count in counted.items())
+    head = f"0/{nodes} nodes are available:"
+    return f"{head} {', '.join(entries)}." if entries else head
+
+
+@dataclass(frozen=True, slots=True)
+class FilterDecision:
+    """Where a pod fits now.
+
+    ``conflict`` is set when the pod contradicts itself, so that no node was even looked at;
+    ``unjudged`` names in-tree filters that concern the pod and are not implemented here.
+    """
+
+    pod: Pod
+    feasible: tuple[str, ...]
+    rejected: Mapping[str, Rejection]
+    conflict: Rejection | None = None
+    unjudged: frozenset[str] = frozenset()
+
+    def describe(self) -> Iterator[str]:
+        """Say, line by line, which nodes fit and why the others do not."""
+        nodes = len(self.feasible) + len(self.rejected)
+        yield f"{self.pod.key} fits {len(self.feasible)} of {nodes} nodes"
+        for node in self.feasible:
+            yield f"  {node}: fits"
+        for node, rejection in sorted(self.rejected.items()):
+            yield f"  {node}: {rejection}{_resolution(rejection)}"
+        yield from _unjudged(self.unjudged)
+
+
+@dataclass(frozen=True, slots=True)
+class VictimSet:
+    """The pods to evict on one node, most important first, and how many budgets that breaks."""
+
+    pods: tuple[Pod, ...]
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that takes the pod once its victims are gone; ``spared`` were reprieved."""
+
+    node: str
+    victims: VictimSet
+    spared: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionDecision:
+    """Whether, where and at whose cost a pod may be placed.
+
+    ``reason`` says why the pod is not eligible, or needs no preemption (else it is empty).
+    ``rejected`` holds every node that is no candidate. ``decided_by`` names the criterion that
+    separated the winner from its closest rival (None: there was none). ``message`` is the text of
+    the pod's FailedScheduling event. ``unjudged`` names in-tree filters that concern the pod and
+    are not implemented here: with any, the victims may not suffice.
+    """
+
+    pod: Pod
+    eligible: bool
+    reason: str
+    chosen: Candidate | None
+    candidates: Mapping[str, Candidate] = field(default_factory=dict)
+    rejected: Mapping[str, Rejection] = field(default_factory=dict)
+    decided_by: str | None = None
+    message: str = ""
+    unjudged: frozenset[str] = frozenset()
+
+    def describe(self) -> Iterator[str]:
+        """Say, line by line, who goes and who is spared where, and why the chosen node won."""
+        yield self._verdict()
+        for node in sorted(self.candidates):
+            yield from _describe_candidate(self.candidates[node])
+        for node, rejection in sorted(self.rejected.items()):
+            yield f"  {node}: {rejection}{_resolution(rejection)}"
+        yield from _unjudged(self.unjudged)
+
+    def _verdict(self) -> str:
+        if not self.eligible:
+            return f"{self.pod.key} may not preempt: {self.reason}"
+        if self.reason:
+            return f"{self.pod.key}: {self.reason}"
+        if self.chosen is None:
+            return f"{self.pod.key} cannot be helped by preemption on any node"
+        why = f", decided by {self.decided_by}" if self.decided_by else ", the only candidate"
+        return f"{self.pod.key} goes to {self.chosen.node}{why}"
+
+
+def needless(filtering: FilterDecision) -> PreemptionDecision:
+    """Give the decision for a pod that fits somewhere already: nobody has to go."""
+    fits = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
+    return PreemptionDecision(
+        filtering.pod,
+        eligible=True,
+        reason=str(fits),
+        chosen=None,
+        rejected=dict.fromkeys(filtering.feasible, fits) | dict(filtering.rejected),
+        unjudged=filtering.unjudged,
+    )
+
+
+def _describe_candidate(candidate: Candidate) -> Iterator[str]:
+    breaks = candidate.victims.violations
+    yield f"  {candidate.node}: candidate" + (f", breaks {breaks} budget(s)" if breaks else "")
+    for pod in candidate.victims.pods:
+        yield f"    goes   {pod.key} (priority {pod.priority})"
+    for pod in candidate.spared:
+        yield f"    spared {pod.key} (priority {pod.priority})"
+
+
+def _resolution(rejection: Rejection) -> str:
+    return "" if rejection.resolvable else " (eviction cannot help)"
+
+
+def _unjudged(filters: frozenset[str]) -> Iterator[str]:
+    if filters:
+        yield f"not judged, so the answer may be too hopeful: {', '.join(sorted(filters))}"

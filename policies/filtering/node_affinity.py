@@ -1,0 +1,41 @@
+"""NodeAffinity: the pod's nodeSelector and required node affinity must match the node.
+
+Terms that all name nodes (``matchFields`` on ``metadata.name``, as daemon pods have) limit the
+nodes that are looked at; terms that contradict themselves refuse every node at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.decision import Code, Rejection, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.model import NodeState, Pod, Snapshot
+from policies.upstream import Release
+
+_REFUSAL = unresolvable(Code.NODE_AFFINITY)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinity:
+    """Source: pkg/scheduler/framework/plugins/nodeaffinity (added affinity is not configured)."""
+
+    name: str = "NodeAffinity"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        """Match the node's labels and name, if the pod asks for any."""
+        affinity = pod.node_affinity
+        if affinity is None and not pod.node_selector:
+            return NOTHING_TO_CHECK
+        named = None if affinity is None else affinity.named()
+        if named is not None and not named:
+            return Preparation(conflict=unresolvable(Code.AFFINITY_CONFLICT))
+
+        def rule(state: NodeState) -> Rejection | None:
+            labels = state.node.labels
+            if not all(requirement.matches(labels) for requirement in pod.node_selector):
+                return _REFUSAL
+            fits = affinity is None or affinity.matches(state.node.name, labels)
+            return None if fits else _REFUSAL
+
+        return Preparation(NodeCheck(rule), only=named)

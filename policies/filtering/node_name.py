@@ -1,0 +1,26 @@
+"""NodeName: a pod whose spec names a node fits no other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.decision import Code, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.model import Pod, Snapshot
+from policies.upstream import Release
+
+_REFUSAL = unresolvable(Code.OTHER_NODE)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeName:
+    """Source: pkg/scheduler/framework/plugins/nodename."""
+
+    name: str = "NodeName"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        """Compare names, if the pod names one."""
+        wanted = pod.node_name
+        if wanted is None:
+            return NOTHING_TO_CHECK
+        return Preparation(NodeCheck(lambda state: None if state.node.name == wanted else _REFUSAL))

@@ -1,0 +1,42 @@
+"""NodePorts: the host ports a pod asks for must be free on the node.
+
+A port taken on one address conflicts with the same port on that address and on 0.0.0.0, which
+stands for all addresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.decision import Code, Rejection, refused
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.model import ANY_ADDRESS, HostPort, NodeState, Pod, Snapshot
+from policies.upstream import Release
+
+_REFUSAL = refused(Code.HOST_PORTS)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePorts:
+    """Source: pkg/scheduler/framework/plugins/nodeports, HostPortInfo in framework/types.go."""
+
+    name: str = "NodePorts"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        """Compare the pod's ports with those in use, if it has any."""
+        if not pod.host_ports:
+            return NOTHING_TO_CHECK
+
+        def rule(state: NodeState) -> Rejection | None:
+            taken = any(
+                _conflict(wanted, used) for wanted in pod.host_ports for used in state.used_ports
+            )
+            return _REFUSAL if taken else None
+
+        return Preparation(NodeCheck(rule))
+
+
+def _conflict(wanted: HostPort, used: HostPort) -> bool:
+    if (wanted.protocol, wanted.port) != (used.protocol, used.port):
+        return False
+    return wanted.address == used.address or ANY_ADDRESS in (wanted.address, used.address)

@@ -1,0 +1,65 @@
+"""NodeResourcesFit: what the pod asks must fit beside what the node's pods ask already.
+
+Every resource that is short is named, not only the first. A request above the node's whole
+allocatable amount cannot be helped by eviction; since 1.34 one such resource makes the node
+unresolvable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policies.decision import Code, Reason, Rejection
+from policies.filtering.framework import NodeCheck, Preparation
+from policies.model import NodeState, Pod, Resources, Snapshot
+from policies.upstream import Release
+
+_TOO_MANY_PODS = Reason(Code.TOO_MANY_PODS)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesFit:
+    """Source: pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest)."""
+
+    name: str = "NodeResourcesFit"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        """Compare the pod's requests with each node's room."""
+        wanted = tuple(_positive(pod.requests))
+
+        def rule(state: NodeState) -> Rejection | None:
+            allocatable, requested = state.node.allocatable, state.requested
+            short = [
+                (name, amount > _amount(allocatable, name))
+                for name, amount in wanted
+                if amount > _amount(allocatable, name) - _amount(requested, name)
+            ]
+            reasons = tuple(Reason(Code.INSUFFICIENT, name) for name, _ in short)
+            if len(state.pods) + 1 > state.node.allowed_pods:
+                reasons = (_TOO_MANY_PODS, *reasons)
+            if not reasons:
+                return None
+            hopeless = release.oversized_is_unresolvable and any(larger for _, larger in short)
+            return Rejection(reasons, resolvable=not hopeless)
+
+        return Preparation(NodeCheck(rule))
+
+
+def _positive(requests: Resources) -> Iterator[tuple[str, int]]:
+    standard = ("cpu", "memory", "ephemeral-storage")
+    for name in (*standard, *sorted(requests.scalars)):
+        amount = _amount(requests, name)
+        if amount > 0:
+            yield name, amount
+
+
+def _amount(resources: Resources, name: str) -> int:
+    match name:
+        case "cpu":
+            return resources.milli_cpu
+        case "memory":
+            return resources.memory
+        case "ephemeral-storage":
+            return resources.ephemeral_storage
+    return resources.scalars.get(name, 0)

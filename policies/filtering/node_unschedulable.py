@@ -1,0 +1,27 @@
+"""NodeUnschedulable: a cordoned node takes no pod that does not tolerate the cordon's taint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.decision import Code, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.model import Pod, Snapshot
+from policies.selectors import Taint
+from policies.upstream import Release
+
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_REFUSAL = unresolvable(Code.UNSCHEDULABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUnschedulable:
+    """Source: pkg/scheduler/framework/plugins/nodeunschedulable."""
+
+    name: str = "NodeUnschedulable"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        """Look only at nodes that are cordoned, unless the pod tolerates that."""
+        if any(toleration.tolerates(_CORDON) for toleration in pod.tolerations):
+            return NOTHING_TO_CHECK
+        return Preparation(NodeCheck(lambda state: _REFUSAL if state.node.unschedulable else None))

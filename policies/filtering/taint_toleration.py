@@ -1,0 +1,33 @@
+"""TaintToleration: a node's NoSchedule and NoExecute taints must all be tolerated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.decision import Code, Rejection, unresolvable
+from policies.filtering.framework import NodeCheck, Preparation
+from policies.model import NodeState, Pod, Snapshot
+from policies.selectors import Taint, untolerated
+from policies.upstream import Release, TaintReason
+
+
+@dataclass(frozen=True, slots=True)
+class TaintToleration:
+    """Source: pkg/scheduler/framework/plugins/tainttoleration."""
+
+    name: str = "TaintToleration"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        """Name the first untolerated taint of a node, in the release's words."""
+
+        def rule(state: NodeState) -> Rejection | None:
+            taint = untolerated(state.node.taints, pod.tolerations)
+            return None if taint is None else _refusal(taint, release)
+
+        return Preparation(NodeCheck(rule))
+
+
+def _refusal(taint: Taint, release: Release) -> Rejection:
+    if release.taint_reason is TaintReason.COUNTED:
+        return unresolvable(Code.UNTOLERATED_TAINTS)
+    return unresolvable(Code.UNTOLERATED_TAINT, f"{taint.key}: {taint.value}")

@@ -1,0 +1,271 @@
+"""What a decision reads: pods, nodes, disruption budgets, and the snapshot that holds them.
+
+Everything here is immutable and made of ints and texts, so a snapshot can be shared by any number
+of decisions, and evicting a pod is arithmetic that gives a new :class:`NodeState`, never a
+mutation. Units: CPU in milliCPU, memory and ephemeral storage in bytes, times in nanoseconds since
+the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from policies.selectors import Labels, LabelSelector, NodeSelector, Requirement, Taint, Toleration
+
+NO_LABELS: Labels = {}
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is written, not a bind
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Amounts of resources; ``scalars`` holds extended resources, huge pages and their like."""
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    scalars: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            self.milli_cpu + other.milli_cpu,
+            self.memory + other.memory,
+            self.ephemeral_storage + other.ephemeral_storage,
+            _summed(self.scalars, other.scalars, 1),
+        )
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(
+            self.milli_cpu - other.milli_cpu,
+            self.memory - other.memory,
+            self.ephemeral_storage - other.ephemeral_storage,
+            _summed(self.scalars, other.scalars, -1),
+        )
+
+
+NOTHING = Resources()
+
+
+class HostPort(NamedTuple):
+    """A port that a pod takes on its node; ``address`` 0.0.0.0 stands for all of them."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """Which pods a required (anti-)affinity term speaks of, and within which topology.
+
+    ``selector`` None matches no pod. ``namespaces`` are named ones (the pod's own if the term names
+    neither namespaces nor a selector of them); ``namespace_selector`` adds those whose labels it
+    matches.
+    """
+
+    selector: LabelSelector | None
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None
+    topology_key: str
+
+    def matches(self, pod: Pod, namespaces: Mapping[str, Labels]) -> bool:
+        """Tell whether the term speaks of ``pod``; ``namespaces`` maps names to labels."""
+        if self.selector is None or not self.selector.matches(pod.labels):
+            return False
+        if pod.namespace in self.namespaces:
+            return True
+        labels = namespaces.get(pod.namespace, NO_LABELS)
+        return self.namespace_selector is not None and self.namespace_selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod, as far as scheduling reads it.
+
+    ``priority`` is 0 where the object has none. ``started_ns`` is None until the kubelet has set
+    it. ``preempted`` tells that kube-scheduler has marked the pod as its victim (its first
+    DisruptionTarget condition is True with reason PreemptionByScheduler). ``resource_names`` are
+    those that any container requests or limits, even at zero. ``filters`` names the in-tree filters
+    beyond the per-node ones that the pod's spec calls for (affinity, spreading, volumes, device
+    claims).
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    labels: Labels = field(default_factory=dict)
+    priority: int = 0
+    preempts: bool = True
+    node_name: str | None = None
+    nominated_node: str | None = None
+    started_ns: int | None = None
+    terminating: bool = False
+    preempted: bool = False
+    finished: bool = False
+    requests: Resources = NOTHING
+    resource_names: frozenset[str] = frozenset()
+    host_ports: frozenset[HostPort] = frozenset()
+    node_selector: tuple[Requirement, ...] = ()
+    node_affinity: NodeSelector | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    filters: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    def concerns(self, managed: frozenset[str]) -> bool:
+        """Tell whether an extender that manages these resources is asked about the pod.
+
+        None managed means every pod. Source: IsInterested in pkg/scheduler/extender.go.
+        """
+        return not managed or not managed.isdisjoint(self.resource_names)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node's standing facts; ``allowed_pods`` is its allocatable number of pods."""
+
+    name: str
+    labels: Labels = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: Resources = NOTHING
+    allowed_pods: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget; ``allowed`` is what its status still permits.
+
+    ``selector`` None matches nothing. ``disrupted`` holds the names of pods whose eviction the API
+    server has already charged.
+    """
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None
+    allowed: int
+    disrupted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node with the pods on it.
+
+    ``pods`` are bound to it and not finished; ``requested`` is the sum of their requests;
+    ``nominated`` are pending pods promised to it. ``unreadable`` names pods that occupy it but
+    could not be decoded, so that nothing certain can be said of its free room.
+    """
+
+    node: Node
+    pods: tuple[Pod, ...] = ()
+    requested: Resources = NOTHING
+    used_ports: frozenset[HostPort] = frozenset()
+    nominated: tuple[Pod, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def with_pod(self, pod: Pod) -> NodeState:
+        """Give the same node with ``pod`` on it as well."""
+        return replace(
+            self,
+            pods=(*self.pods, pod),
+            requested=self.requested + pod.requests,
+            used_ports=self.used_ports | pod.host_ports,
+        )
+
+    def without(self, gone: Iterable[Pod]) -> NodeState:
+        """Give the same node without the pods ``gone``, told apart by UID.
+
+        As upstream, a port becomes free with the first pod that gives it up, even if another pod,
+        bound past the scheduler, has it too.
+        """
+        leaving = {pod.uid: pod for pod in gone}
+        freed = NOTHING
+        for pod in leaving.values():
+            freed += pod.requests
+        return replace(
+            self,
+            pods=tuple(pod for pod in self.pods if pod.uid not in leaving),
+            requested=self.requested - freed,
+            used_ports=self.used_ports.difference(*(pod.host_ports for pod in leaving.values())),
+        )
+
+
+def occupied(
+    node: Node,
+    pods: Iterable[Pod],
+    nominated: Iterable[Pod] = (),
+    unreadable: Iterable[str] = (),
+) -> NodeState:
+    """Put ``pods`` on ``node``; those that have finished take no room and are left out."""
+    present = tuple(pod for pod in pods if not pod.finished)
+    requested = NOTHING
+    for pod in present:
+        requested += pod.requests
+    return NodeState(
+        node=node,
+        pods=present,
+        requested=requested,
+        used_ports=frozenset().union(*(pod.host_ports for pod in present)),
+        nominated=tuple(nominated),
+        unreadable=tuple(unreadable),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One moment of the cluster; decisions read nothing else.
+
+    ``generation`` grows with every change, so two snapshots of one cluster with the same generation
+    are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods whose required
+    anti-affinity may keep others away.
+    """
+
+    nodes: Mapping[str, NodeState] = field(default_factory=dict)
+    budgets: tuple[DisruptionBudget, ...] = ()
+    namespaces: Mapping[str, Labels] = field(default_factory=dict)
+    repelling: tuple[Pod, ...] = ()
+    generation: int = 0
+
+
+def assemble(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod] = (),
+    budgets: Iterable[DisruptionBudget] = (),
+    namespaces: Mapping[str, Labels] | None = None,
+) -> Snapshot:
+    """Build a snapshot from loose objects.
+
+    Pods bound to an unknown node are left out, as kube-scheduler's snapshot leaves them out;
+    pending pods count only where they are nominated.
+    """
+    bound: dict[str, list[Pod]] = {}
+    promised: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.node_name is not None:
+            bound.setdefault(pod.node_name, []).append(pod)
+        elif pod.nominated_node is not None and not pod.finished:
+            promised.setdefault(pod.nominated_node, []).append(pod)
+    states = {
+        node.name: occupied(node, bound.get(node.name, ()), promised.get(node.name, ()))
+        for node in nodes
+    }
+    return Snapshot(
+        nodes=states,
+        budgets=tuple(budgets),
+        namespaces=dict(namespaces or {}),
+        repelling=tuple(p for state in states.values() for p in state.pods if p.anti_affinity),
+    )
+
+
+def _summed(left: Mapping[str, int], right: Mapping[str, int], sign: int) -> Mapping[str, int]:
+    if not right:
+        return left
+    total = dict(left)
+    for name, amount in right.items():
+        total[name] = total.get(name, 0) + sign * amount
+    return total

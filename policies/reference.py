@@ -1,0 +1,188 @@
+"""The engine as plain loops over nodes: the specification that any faster engine must equal.
+
+``filter_nodes`` is one filtering pass of a scheduling cycle, ``preempt`` one PostFilter:
+eligibility, potential nodes, a dry run on each of them (all, where kube-scheduler samples), the
+choice, and the message that the pod's event would carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from policies.decision import (
+    Candidate,
+    Code,
+    FilterDecision,
+    PreemptionDecision,
+    Reason,
+    Rejection,
+    fit_message,
+)
+from policies.filtering import IN_TREE, Filter, Pipeline, prepare, unjudged
+from policies.model import Pod, Snapshot
+from policies.policy import KUBE_SCHEDULER, Policy
+from policies.preemption import ineligibility, select_victims
+from policies.upstream import NEWEST, Release
+
+_PREFIX = "preemption: "
+_NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a decision follows: a release of kube-scheduler, its in-tree filters, and a policy."""
+
+    release: Release = NEWEST
+    filters: tuple[Filter, ...] = IN_TREE
+    policy: Policy = KUBE_SCHEDULER
+
+
+DEFAULT_RULES = Rules()
+
+
+def filter_nodes(
+    pod: Pod,
+    snapshot: Snapshot,
+    rules: Rules = DEFAULT_RULES,
+    among: Collection[str] | None = None,
+) -> FilterDecision:
+    """Find the nodes that ``pod`` fits now; ``among`` limits the search to known nodes so named."""
+    pipeline = prepare(pod, snapshot, rules.release, rules.filters)
+    nodes = snapshot.nodes if among is None else among
+    rejected: dict[str, Rejection] = {}
+    feasible: list[str] = []
+    for name in nodes:
+        rejection = pipeline.examine(snapshot.nodes[name])
+        if rejection is None:
+            feasible.append(name)
+        else:
+            rejected[name] = rejection
+    return FilterDecision(
+        pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, snapshot, rules)
+    )
+
+
+def preempt(
+    pod: Pod,
+    snapshot: Snapshot,
+    rules: Rules = DEFAULT_RULES,
+    potential: Collection[str] | None = None,
+) -> PreemptionDecision:
+    """Decide where ``pod`` may be placed at whose cost.
+
+    ``potential`` names the nodes to try, instead of those that filtering finds resolvable; names
+    that the snapshot does not know are ignored.
+    """
+    filtering = filter_nodes(pod, snapshot, rules)
+    statuses = filtering.rejected
+    failure = _failure(filtering, rules)
+    nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
+    reason = ineligibility(pod, snapshot, nominated)
+    if reason is not None:
+        return PreemptionDecision(
+            pod,
+            eligible=False,
+            reason=reason,
+            chosen=None,
+            rejected=statuses,
+            message=f"{failure} {_PREFIX}{reason}",
+            unjudged=filtering.unjudged,
+        )
+    tried = _potential(snapshot, statuses, potential)
+    pipeline = prepare(pod, snapshot, rules.release, rules.filters)
+    candidates, refusals = _dry_run(pipeline, snapshot, tried, rules)
+    order = rules.policy.candidates
+    ranked = order.sort(candidates.values())
+    outcome = _outcome(ranked, snapshot, candidates, refusals, rules)
+    return PreemptionDecision(
+        pod,
+        eligible=True,
+        reason="",
+        chosen=ranked[0] if ranked else None,
+        candidates=candidates,
+        rejected=_why_not(filtering, candidates, refusals),
+        decided_by=order.separating(*ranked[:2]) if len(ranked) > 1 else None,
+        message=" ".join(part for part in (failure, outcome) if part),
+        unjudged=filtering.unjudged,
+    )
+
+
+def _potential(
+    snapshot: Snapshot, statuses: Mapping[str, Rejection], given: Collection[str] | None
+) -> list[str]:
+    if given is not None:
+        return [name for name in snapshot.nodes if name in given]
+    # A node without a status (it fits, or was never examined) is not tried either.
+    return [name for name in snapshot.nodes if name in statuses and statuses[name].resolvable]
+
+
+def _dry_run(
+    pipeline: Pipeline, snapshot: Snapshot, tried: Collection[str], rules: Rules
+) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
+    candidates: dict[str, Candidate] = {}
+    refusals: dict[str, Rejection] = {}
+    for name in tried:
+        found = select_victims(
+            pipeline, snapshot.nodes[name], snapshot.budgets, rules.release, rules.policy
+        )
+        if isinstance(found, Candidate):
+            candidates[name] = found
+        else:
+            refusals[name] = found
+    return candidates, refusals
+
+
+def _why_not(
+    filtering: FilterDecision,
+    candidates: Mapping[str, Candidate],
+    refusals: Mapping[str, Rejection],
+) -> dict[str, Rejection]:
+    fits = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
+    reasons = dict.fromkeys(filtering.feasible, fits) | dict(filtering.rejected) | dict(refusals)
+    return {name: reason for name, reason in reasons.items() if name not in candidates}
+
+
+def _failure(filtering: FilterDecision, rules: Rules) -> str:
+    """Give the event's first sentence, which counts why filtering refused each node."""
+    total = len(filtering.feasible) + len(filtering.rejected)
+    if filtering.conflict is not None:
+        return f"0/{total} nodes are available: {filtering.conflict}."
+    return fit_message(total, _counted(filtering.rejected, rules))
+
+
+def _counted(rejected: Mapping[str, Rejection], rules: Rules) -> Iterator[Reason]:
+    for rejection in rejected.values():
+        for reason in rejection.reasons:
+            if reason.code is not Code.NOT_EXAMINED or rules.release.names_unexamined_nodes:
+                yield reason
+
+
+def _outcome(
+    ranked: list[Candidate],
+    snapshot: Snapshot,
+    candidates: Mapping[str, Candidate],
+    refusals: Mapping[str, Rejection],
+    rules: Rules,
+) -> str:
+    """Give the event's second sentence, which says what preemption found."""
+    if ranked:
+        if not rules.release.announces_placement:
+            return ""
+        best = ranked[0]
+        return (
+            f"{_PREFIX}found a potential placement for pod on node {best.node}, "
+            f"preempting {len(best.victims.pods)} victims"
+        )
+    errors = sorted(str(r) for r in refusals.values() if r.reasons[0].code is Code.NO_VICTIM_NEEDED)
+    if errors:
+        return _PREFIX + (errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    untried = len(snapshot.nodes) - len(candidates) - len(refusals)
+    reasons = [reason for refusal in refusals.values() for reason in refusal.reasons]
+    return _PREFIX + fit_message(len(snapshot.nodes), [*reasons, *[_NOT_HELPFUL] * untried])
+
+
+def _unjudged(pod: Pod, snapshot: Snapshot, rules: Rules) -> frozenset[str]:
+    if rules.filters != IN_TREE:
+        return frozenset()
+    return unjudged(pod, snapshot)

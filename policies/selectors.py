@@ -1,0 +1,229 @@
+"""Which labels, nodes and taints a selector accepts, compiled once and matched many times.
+
+Three families share one :class:`Requirement`:
+
+- *label selectors* (``matchLabels`` and ``matchExpressions``, all ANDed): a selector that is absent
+  matches nothing, an empty one matches everything;
+- *node selectors* (terms ORed, requirements within a term ANDed, an empty term matches no node);
+- *tolerations* against taints.
+
+Sources: k8s.io/apimachinery/pkg/labels (selector.go), apis/meta/v1 (LabelSelectorAsSelector),
+k8s.io/component-helpers/scheduling/corev1/nodeaffinity, k8s.io/api/core/v1 (toleration.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Labels = Mapping[str, str]
+
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_PREFIX = re.compile(
+    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
+)
+_INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_NODE_OPERATORS = (*_LABEL_OPERATORS, "Gt", "Lt")
+
+
+class SelectorError(ValueError):
+    """A selector cannot be compiled; the message says which part and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One test of one label: ``key operator values``.
+
+    ``Gt`` and ``Lt`` compare integers; a label that is absent or no integer fails them.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        """Tell whether ``labels`` pass this test."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        number = None if value is None else _int64(value)
+        bound = _int64(self.values[0])
+        if number is None or bound is None:
+            return False
+        return number > bound if self.operator == "Gt" else number < bound
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Requirements that must all hold; none at all accepts every object."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        """Tell whether ``labels`` pass every requirement."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorTerm:
+    """What one term asks of a node's labels and, through ``metadata.name``, of its name."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+    def matches(self, name: str, labels: Labels) -> bool:
+        """Tell whether a node called ``name`` with ``labels`` passes; an empty term never does."""
+        if not self.labels and not self.fields:
+            return False
+        fields = {"metadata.name": name}
+        return all(r.matches(labels) for r in self.labels) and all(
+            _field_matches(r, fields) for r in self.fields
+        )
+
+    def named(self) -> frozenset[str] | None:
+        """Give the only node names that can pass, or None if this term names none."""
+        named = [
+            set(r.values) for r in self.fields if r.key == "metadata.name" and r.operator == "In"
+        ]
+        return frozenset(set.intersection(*named)) if named else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """Terms of which one must match; no terms match no node."""
+
+    terms: tuple[NodeSelectorTerm, ...] = ()
+
+    def matches(self, name: str, labels: Labels) -> bool:
+        """Tell whether a node called ``name`` with ``labels`` passes some term."""
+        return any(term.matches(name, labels) for term in self.terms)
+
+    def named(self) -> frozenset[str] | None:
+        """Give the only node names that can pass, or None if some term names none.
+
+        An empty set means that every term contradicts itself.
+        """
+        names = [term.named() for term in self.terms]
+        if not names or any(named is None for named in names):
+            return None
+        return frozenset().union(*(named for named in names if named is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node's mark that keeps pods away unless they tolerate it."""
+
+    key: str
+    value: str
+    effect: str
+
+    @property
+    def forbids_scheduling(self) -> bool:
+        """Whether new pods are kept away (PreferNoSchedule only discourages)."""
+        return self.effect in ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod's permission to ignore taints; empty key or effect stand for any."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Tell whether this toleration covers ``taint``.
+
+        The numeric operators Gt and Lt (alpha, off by default in every release so far) match
+        nothing.
+        """
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return self.operator in ("", "Equal") and self.value == taint.value
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """Give the first taint that forbids scheduling and that no toleration covers."""
+    for taint in taints:
+        if taint.forbids_scheduling and not any(t.tolerates(taint) for t in tolerations):
+            return taint
+    return None
+
+
+def label_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    """Compile one expression of a label selector; raises SelectorError."""
+    if operator not in _LABEL_OPERATORS:
+        raise SelectorError(f"{operator!r} is not a valid label selector operator")
+    return _requirement(key, operator, values)
+
+
+def node_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    """Compile one ``matchExpressions`` entry of a node selector term; raises SelectorError."""
+    if operator not in _NODE_OPERATORS:
+        raise SelectorError(f"{operator!r} is not a valid node selector operator")
+    return _requirement(key, operator, values)
+
+
+def field_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    """Compile one ``matchFields`` entry of a node selector term; raises SelectorError."""
+    if operator not in ("In", "NotIn"):
+        raise SelectorError(f"{operator!r} is not a valid field selector operator")
+    if len(values) != 1:
+        raise SelectorError(f"matchFields {key!r}: values must have one element")
+    return Requirement(key, operator, tuple(values))
+
+
+def equals_all(labels: Labels) -> tuple[Requirement, ...]:
+    """Compile a plain map such as ``nodeSelector``, which upstream does not validate."""
+    return tuple(Requirement(key, "In", (labels[key],)) for key in sorted(labels))
+
+
+def _requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    _check_key(key)
+    if operator in ("In", "NotIn") and not values:
+        raise SelectorError(f"{key!r}: for 'in', 'notin' operators, values set can't be empty")
+    if operator in ("Exists", "DoesNotExist") and values:
+        raise SelectorError(f"{key!r}: values set must be empty for exists and does not exist")
+    if operator in ("Gt", "Lt") and (len(values) != 1 or _int64(values[0]) is None):
+        raise SelectorError(f"{key!r}: for 'Gt', 'Lt' operators, exactly one integer is required")
+    for value in values:
+        if not _VALUE.fullmatch(value):
+            raise SelectorError(f"{key!r}: {value!r} is not a valid label value")
+    return Requirement(key, operator, tuple(values))
+
+
+def _check_key(key: str) -> None:
+    prefix, slash, name = key.rpartition("/")
+    if not _NAME.fullmatch(name) or (
+        slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix))
+    ):
+        raise SelectorError(f"{key!r} is not a valid label key")
+
+
+def _field_matches(requirement: Requirement, fields: Labels) -> bool:
+    # Field sets answer "" for a field they lack, unlike label sets.
+    same = fields.get(requirement.key, "") == requirement.values[0]
+    return same if requirement.operator == "In" else not same
+
+
+def _int64(text: str) -> int | None:
+    if not _INT64.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

@@ -1,0 +1,106 @@
+"""What differs between Kubernetes releases, as data.
+
+Each field of :class:`Release` is one rule that changed; the table below gives the release in which
+it did. Read from the sources of v1.30.12, v1.31.14, v1.32.10, v1.33.6, v1.34.2, v1.35.0, v1.36.0
+and v1.37.0 (pkg/scheduler, component-helpers/resource); 1.38 follows the merged pull requests
+135486, 139210, 140999 and 141785.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class StatusResources(Enum):
+    """Whether what a running pod reports counts beside what it asked for (in-place resize)."""
+
+    IGNORED = "spec only"
+    PER_CONTAINER = "the larger of both for each container"
+    PER_POD = "the larger of both sums"
+
+
+class BudgetAfterViolation(Enum):
+    """Whether budgets listed after one that a pod violates are still charged for that pod."""
+
+    CHARGED = "all matching budgets are charged"
+    SPARED = "the first violated budget ends the search"
+
+
+class EmptySelector(Enum):
+    """What a disruption budget with an empty selector, and a pod without labels, match."""
+
+    NOTHING = "an empty selector matches no pod; a pod without labels matches no budget"
+    EVERYTHING = "an empty selector matches every pod of the namespace, labelled or not"
+
+
+class TaintReason(Enum):
+    """How an untolerated taint is worded."""
+
+    NAMED = "node(s) had untolerated taint {key: value}"
+    COUNTED = "node(s) had untolerated taint(s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The rules of one minor release of kube-scheduler."""
+
+    name: str
+    status_resources: StatusResources
+    pod_level_requests: bool  # spec.resources counts (beta since 1.34)
+    pod_level_status: bool  # status.resources counts beside it (beta since 1.36)
+    sidecar_host_ports: bool  # host ports of restartable init containers count
+    taint_reason: TaintReason
+    oversized_is_unresolvable: bool  # a request above allocatable cannot be helped by eviction
+    names_unexamined_nodes: bool  # nodes excluded before filtering appear in the message
+    announces_placement: bool  # a successful preemption adds its sentence to the message
+    budget_after_violation: BudgetAfterViolation
+    empty_selector: EmptySelector
+    victimless_candidates: (
+        bool  # an extender may be offered, and may answer, a node without victims
+    )
+
+
+class UnknownReleaseError(ValueError):
+    """A version that is not in the table; the message lists those that are."""
+
+
+def _release(minor: int) -> Release:
+    return Release(
+        name=f"1.{minor}",
+        status_resources=(
+            StatusResources.IGNORED
+            if minor < 33
+            else StatusResources.PER_CONTAINER
+            if minor < 37
+            else StatusResources.PER_POD
+        ),
+        pod_level_requests=minor >= 34,
+        pod_level_status=minor >= 36,
+        sidecar_host_ports=minor >= 33,
+        taint_reason=TaintReason.COUNTED if minor >= 34 else TaintReason.NAMED,
+        oversized_is_unresolvable=minor >= 34,
+        names_unexamined_nodes=minor >= 32,
+        announces_placement=minor >= 37,
+        budget_after_violation=(
+            BudgetAfterViolation.SPARED if minor >= 37 else BudgetAfterViolation.CHARGED
+        ),
+        empty_selector=EmptySelector.EVERYTHING if minor >= 38 else EmptySelector.NOTHING,
+        victimless_candidates=minor >= 38,
+    )
+
+
+RELEASES: Mapping[str, Release] = {f"1.{minor}": _release(minor) for minor in range(30, 39)}
+NEWEST = RELEASES["1.38"]
+
+
+def release(version: str) -> Release:
+    """Give the rules of ``version``: "1.34", "v1.34" or "1.34.2". Raises UnknownReleaseError."""
+    minor = ".".join(version.removeprefix("v").split(".")[:2])
+    if minor not in RELEASES:
+        known = ", ".join(RELEASES)
+        raise UnknownReleaseError(
+            f"unknown Kubernetes release {version!r}; expected one of {known}"
+        )
+    return RELEASES[minor]
