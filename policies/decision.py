@@ -34,6 +34,7 @@ class Code(Enum):
     FEASIBLE = "the pod fits without preemption"
     UNREADABLE_POD = "node holds a pod that could not be read: {0}"
     UNKNOWN_NODE = "node is not known to the extender (yet)"
+    UNREADABLE_NODE = "node could not be read: {0}"
 
 
 @dataclass(frozen=True, slots=True)

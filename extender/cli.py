@@ -1,0 +1,274 @@
+"""The commands that need no fakeapi: ``serve`` and ``explain``.
+
+:func:`build` gives the command line; whoever has an embedded cluster to offer passes in how to
+start one. Every mistake of the user ends with exit code 2 and one line on stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import structlog
+import typer
+from rich.console import Console, RenderableType
+
+from extender.clusterfile import load_cluster, load_pod
+from extender.config import Config, ConfigError, find_policy, load_config
+from extender.explain import (
+    explain_preempt,
+    filter_document,
+    preempt_document,
+)
+from extender.kube.clock import SystemClock
+from extender.kube.connection import ConnectionConfigError, connect
+from extender.kube.decoding import ObjectError
+from extender.kube.manifests import ManifestError
+from extender.kube.transport import Transport
+from extender.serving import running, until_told_to_stop
+from extender.tables import filter_table, preempt_table
+from extender.verdict import Search
+from policies import decide_filter
+from policies.filtering import IN_TREE, Filter, UnknownFilterError, named
+from policies.reference import Rules
+from policies.upstream import NEWEST, UnknownReleaseError, release
+
+Embed = Callable[[str], AbstractAsyncContextManager[Transport]]
+"""Starts a shipped cluster by its scenario's name and gives the way to it; raises ConfigError."""
+
+USER_ERRORS = (
+    ConfigError,
+    ConnectionConfigError,
+    ManifestError,
+    ObjectError,
+    UnknownFilterError,
+    UnknownReleaseError,
+)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z") from None
+
+
+class Output(Enum):
+    """How a decision is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+ClusterFiles = Annotated[
+    list[str],
+    typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
+]
+PodFile = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
+Upstream = Annotated[
+    str, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
+]
+FilterNames = Annotated[
+    str | None,
+    typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters."),
+]
+OutputForm = Annotated[
+    Output | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
+]
+Now = Annotated[str | None, typer.Option("--now", metavar="RFC3339", help="The time to decide at.")]
+
+
+def build(embed: Embed) -> typer.Typer:
+    """Build the command line; ``embed`` starts the cluster that ``serve --embedded`` names."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    explain = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    app.add_typer(explain, name="explain", help="Explain a decision; no server needed.")
+    explain.command("filter", epilog=_example("explain filter --cluster c.yaml --pod p.yaml"))(
+        _explain_filter
+    )
+    explain.command("preempt", epilog=_example("explain preempt --cluster c.yaml --pod p.yaml"))(
+        _explain_preempt
+    )
+    app.command("serve", epilog=_example("serve --embedded demo --port 0"))(_serve_command(embed))
+    return app
+
+
+def run(app: typer.Typer) -> None:
+    """Run a command line; the user's mistakes become one line on stderr and exit code 2."""
+    log_to_stderr()
+    try:
+        app()
+    except USER_ERRORS as error:
+        print(f"reprieve: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        sys.exit(2)
+
+
+def log_to_stderr() -> None:
+    """Send the log, one JSON line for each event, to stderr: stdout belongs to the commands."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(serializer=_as_json),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _explain_filter(
+    cluster: ClusterFiles,
+    pod: PodFile,
+    upstream: Upstream = NEWEST.name,
+    filters: FilterNames = None,
+    now: Now = None,  # noqa: ARG001 - filtering does not depend on time; the flag is for all explains
+    output: OutputForm = None,
+) -> None:
+    """Show on which nodes a pod fits now, and why not on the others."""
+    rules = Rules(release=release(upstream), filters=_filters(filters))
+    files = load_cluster(cluster, rules.release)
+    decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
+    _print(output, lambda: filter_document(decision), lambda: filter_table(decision))
+
+
+def _explain_preempt(
+    cluster: ClusterFiles,
+    pod: PodFile,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME|FILE", help="Who goes first, which node wins.")
+    ] = "kube-scheduler",
+    upstream: Upstream = NEWEST.name,
+    nodes: Annotated[
+        str | None,
+        typer.Option("--nodes", metavar="a,b", help="Try these nodes instead of finding them."),
+    ] = None,
+    filters: FilterNames = None,
+    now: Now = None,  # noqa: ARG001 - no rule of preemption depends on the time yet
+    output: OutputForm = None,
+) -> None:
+    """Show who would be preempted for a pod, who is spared, and why."""
+    rules = Rules(release(upstream), _filters(filters), find_policy(policy))
+    files = load_cluster(cluster, rules.release)
+    preemptor = load_pod(pod, files, rules.release)
+    potential = None if nodes is None else _split(nodes)
+    decision = explain_preempt(preemptor, files.snapshot, rules, potential)
+    _print(output, lambda: preempt_document(decision), lambda: preempt_table(decision))
+
+
+def _serve_command(embed: Embed) -> Callable[..., None]:
+    def serve(
+        config: Annotated[
+            Path | None, typer.Option("--config", metavar="F", help="A configuration file.")
+        ] = None,
+        kubeconfig: Annotated[
+            Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
+        ] = None,
+        server: Annotated[
+            str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
+        ] = None,
+        embedded: Annotated[
+            str | None,
+            typer.Option("--embedded", metavar="SCENARIO", help="Start a shipped fake cluster."),
+        ] = None,
+        host: Annotated[str | None, typer.Option("--host", help="Default 127.0.0.1.")] = None,
+        port: Annotated[
+            int | None,
+            typer.Option("--port", min=0, max=65535, help="Default 8888; 0: a free one."),
+        ] = None,
+        policy: Annotated[
+            str | None, typer.Option("--policy", metavar="NAME|FILE", help="Who goes first.")
+        ] = None,
+        search: Annotated[
+            Search | None, typer.Option("--search", help="Which nodes preempt considers.")
+        ] = None,
+        upstream: Annotated[
+            str | None, typer.Option("--upstream", metavar="V", help="kube-scheduler's release.")
+        ] = None,
+    ) -> None:
+        """Answer kube-scheduler's filter and preempt calls."""
+        given = {
+            "host": host,
+            "port": port,
+            "policy": policy,
+            "search": search,
+            "upstream": upstream,
+        }
+        base = Config() if config is None else load_config(config)
+        settings = msgspec.structs.replace(
+            base, **{key: value for key, value in given.items() if value is not None}
+        )
+        if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
+            raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
+        asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
+
+    return serve
+
+
+async def _serve(
+    config: Config,
+    kubeconfig: Path | None,
+    server: str | None,
+    embedded: str | None,
+    embed: Embed,
+) -> None:
+    async with AsyncExitStack() as stack:
+        transport: Transport
+        if embedded is not None:
+            transport = await stack.enter_async_context(embed(embedded))
+        else:
+            transport = await connect(server, kubeconfig)
+            stack.push_async_callback(transport.close)
+        # Jitter only: nothing that is decided depends on it.
+        rng = random.Random()  # noqa: S311
+        try:
+            extender = await stack.enter_async_context(
+                running(config, transport, SystemClock(), rng)
+            )
+        except OSError as error:
+            raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
+        print(f"listening on {extender.url}", flush=True)  # noqa: T201 - promised on stdout
+        await until_told_to_stop()
+
+
+def _filters(names: str | None) -> tuple[Filter, ...]:
+    return IN_TREE if names is None else named(_split(names))
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _print(
+    output: Output | None,
+    document: Callable[[], object],
+    table: Callable[[], RenderableType],
+) -> None:
+    if output is None:
+        output = Output.TEXT if sys.stdout.isatty() else Output.JSON
+    if output is Output.JSON:
+        text = msgspec.json.format(msgspec.json.encode(document()), indent=2)
+        sys.stdout.write(text.decode() + "\n")
+    else:
+        Console().print(table())
+
+
+def _as_json(event: object, **_: object) -> str:
+    return msgspec.json.encode(event, enc_hook=repr).decode()
+
+
+def _example(arguments: str) -> str:
+    return f"Example: reprieve {arguments}"

@@ -1,0 +1,275 @@
+"""The live cluster: informer events and our own promises folded into the current snapshot.
+
+Each kind of object has a sink that an informer feeds. A change marks the nodes that it touches;
+:meth:`LiveCluster.snapshot` rebuilds only those and shares everything else with the snapshot
+before, which stays valid for whoever still holds it. Nothing here awaits, so a decision never sees
+half a change.
+
+A broken object is set aside with one warning. A broken pod that occupies a node leaves a mark on it
+(``NodeState.unreadable``), because what is free there is no longer known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+import structlog
+
+from extender.kube.decoding import Unreadable
+from extender.kube.objects import Namespace
+from extender.overlay import Overlay, Promise
+from policies.model import DisruptionBudget, Node, NodeState, Pod, Snapshot, occupied
+from policies.selectors import Labels
+
+T = TypeVar("T")
+
+
+class LiveCluster:
+    """The cluster as the watches and our own answers have shown it so far.
+
+    ``monotonic`` gives seconds; promises expire by it.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._overlay = Overlay()
+        self._stale: set[str] = set()
+        self._changed = True
+        self._states: Mapping[str, NodeState] = {}
+        self._current = Snapshot()
+        self._labelled: tuple[Namespace, ...] = ()
+        self._namespace_labels: Mapping[str, Labels] = {}
+        self.pods = PodTable(self._touch, self._overlay)
+        self.nodes = Table[Node](lambda node: node.name, self._touch_node)
+        self.budgets = Table[DisruptionBudget](_budget_key, self._touch_any)
+        self.namespaces = Table[Namespace](lambda namespace: namespace.name, self._touch_any)
+
+    @property
+    def promises(self) -> int:
+        """How many of our answers the watch has not shown yet."""
+        return len(self._overlay)
+
+    def sizes(self) -> Mapping[str, int]:
+        """Count the objects known, by kind."""
+        return {
+            "nodes": len(self.nodes.by_key),
+            "pods": len(self.pods.by_key),
+            "poddisruptionbudgets": len(self.budgets.by_key),
+            "namespaces": len(self.namespaces.by_key),
+        }
+
+    def promise(self, promise: Promise) -> None:
+        """Remember an answer until the watch shows it or its deadline passes."""
+        self._touch(self._overlay.promise(promise))
+
+    def snapshot(self) -> Snapshot:
+        """Give the current state; the same object as before if nothing has changed."""
+        self._touch(self._overlay.expire(self._monotonic()))
+        if self._changed:
+            self._current = self._rebuilt()
+            self._changed = False
+        return self._current
+
+    def _rebuilt(self) -> Snapshot:
+        states = dict(self._states)
+        for name in self._stale:
+            node = self.nodes.by_key.get(name)
+            if node is None:
+                states.pop(name, None)
+            else:
+                states[name] = self._overlay.over(self.pods.occupying(node))
+        self._stale.clear()
+        self._states = states
+        return Snapshot(
+            nodes=states,
+            budgets=self.budgets.view(),
+            namespaces=self._labels(),
+            repelling=self.pods.repelling(),
+            generation=self._current.generation + 1,
+        )
+
+    def _labels(self) -> Mapping[str, Labels]:
+        view = self.namespaces.view()
+        if view is not self._labelled:
+            self._labelled = view
+            self._namespace_labels = {namespace.name: namespace.labels for namespace in view}
+        return self._namespace_labels
+
+    def _touch(self, nodes: Iterable[str]) -> None:
+        for name in nodes:
+            self._stale.add(name)
+            self._changed = True
+
+    def _touch_node(self, node: Node) -> None:
+        self._touch((node.name,))
+
+    def _touch_any(self, _: object) -> None:
+        self._changed = True
+
+
+class Table(Generic[T]):
+    """Objects of one kind by key: the sink of their informer."""
+
+    def __init__(self, key: Callable[[T], str], touch: Callable[[T], None]) -> None:
+        self._key = key
+        self._touch = touch
+        self._warn = Warnings()
+        self._view: tuple[T, ...] | None = ()
+        self.by_key: dict[str, T] = {}
+
+    def view(self) -> tuple[T, ...]:
+        """Give all objects; the same tuple as before if none has changed."""
+        if self._view is None:
+            self._view = tuple(self.by_key.values())
+        return self._view
+
+    def replace(self, items: Sequence[T | Unreadable]) -> None:
+        """Take a whole list in place of what was there."""
+        before = self.by_key
+        self.by_key = {}
+        for item in items:
+            self.upsert(item)
+        for key, item in before.items():
+            if key not in self.by_key:
+                self._change(item)
+
+    def upsert(self, item: T | Unreadable) -> None:
+        """Take a new or changed object; a broken one takes its predecessor's place as a gap."""
+        if isinstance(item, Unreadable):
+            self._warn(item)
+            self._forget(item.key)
+            return
+        self.by_key[self._key(item)] = item
+        self._change(item)
+
+    def remove(self, item: T | Unreadable) -> None:
+        """Drop an object."""
+        self._forget(item.key if isinstance(item, Unreadable) else self._key(item))
+
+    def _forget(self, key: str) -> None:
+        item = self.by_key.pop(key, None)
+        if item is not None:
+            self._change(item)
+
+    def _change(self, item: T) -> None:
+        self._view = None
+        self._touch(item)
+
+
+class PodTable:
+    """Pods, by key and by the node they are on, are promised to, or block unread."""
+
+    def __init__(self, touch: Callable[[Iterable[str]], None], overlay: Overlay) -> None:
+        self._touch = touch
+        self._overlay = overlay
+        self._warn = Warnings()
+        self._on: dict[str, dict[str, Pod]] = {}
+        self._promised_to: dict[str, dict[str, Pod]] = {}
+        self._unread_on: dict[str, dict[str, Unreadable]] = {}
+        self._repelling: dict[str, Pod] = {}
+        self._repelling_view: tuple[Pod, ...] | None = ()
+        self.by_key: dict[str, Pod | Unreadable] = {}
+
+    def repelling(self) -> tuple[Pod, ...]:
+        """Give the bound pods with required anti-affinity; the same tuple if none has changed."""
+        if self._repelling_view is None:
+            self._repelling_view = tuple(self._repelling.values())
+        return self._repelling_view
+
+    def occupying(self, node: Node) -> NodeState:
+        """Put on ``node`` what is there."""
+        return occupied(
+            node,
+            self._on.get(node.name, {}).values(),
+            self._promised_to.get(node.name, {}).values(),
+            sorted(self._unread_on.get(node.name, {})),
+        )
+
+    def replace(self, items: Sequence[Pod | Unreadable]) -> None:
+        """Take a whole list in place of what was there."""
+        listed = {item.key for item in items}
+        for key in [key for key in self.by_key if key not in listed]:
+            self._drop(key)
+        for item in items:
+            self.upsert(item)
+
+    def upsert(self, item: Pod | Unreadable) -> None:
+        """Take a new or changed pod."""
+        self._unfile(item.key)
+        self.by_key[item.key] = item
+        if isinstance(item, Unreadable):
+            self._warn(item)
+            self._file_unread(item)
+        else:
+            self._file(item)
+            self._touch(self._overlay.saw(item))
+
+    def remove(self, item: Pod | Unreadable) -> None:
+        """Drop a pod."""
+        self._drop(item.key)
+
+    def _drop(self, key: str) -> None:
+        gone = self._unfile(key)
+        if isinstance(gone, Pod):
+            self._touch(self._overlay.lost(gone))
+
+    def _file(self, pod: Pod) -> None:
+        if pod.finished:
+            return
+        if pod.node_name is not None:
+            self._put(self._on, pod.node_name, pod.key, pod)
+            if pod.anti_affinity:
+                self._repelling[pod.key] = pod
+                self._repelling_view = None
+        elif pod.nominated_node is not None:
+            self._put(self._promised_to, pod.nominated_node, pod.key, pod)
+
+    def _file_unread(self, pod: Unreadable) -> None:
+        if pod.node_name is not None:
+            self._put(self._unread_on, pod.node_name, pod.key, pod)
+
+    def _unfile(self, key: str) -> Pod | Unreadable | None:
+        old = self.by_key.pop(key, None)
+        if old is None:
+            return None
+        if self._repelling.pop(key, None) is not None:
+            self._repelling_view = None
+        if isinstance(old, Unreadable):
+            self._take(self._unread_on, old.node_name, key)
+        else:
+            self._take(self._on, old.node_name, key)
+            self._take(self._promised_to, old.nominated_node, key)
+        return old
+
+    def _put(self, index: dict[str, dict[str, P]], node: str, key: str, pod: P) -> None:
+        index.setdefault(node, {})[key] = pod
+        self._touch((node,))
+
+    def _take(self, index: dict[str, dict[str, P]], node: str | None, key: str) -> None:
+        pods = index.get(node or "")
+        if pods is not None and pods.pop(key, None) is not None:
+            self._touch((node or "",))
+            if not pods:
+                del index[node or ""]
+
+
+P = TypeVar("P", Pod, Unreadable)
+
+
+class Warnings:
+    """Says once that an object cannot be read, and again only when the trouble is another one."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+        self._log = structlog.get_logger()
+
+    def __call__(self, item: Unreadable) -> None:
+        """Log ``item``, unless that was done."""
+        if self._said.get(item.key) != item.problem:
+            self._said[item.key] = item.problem
+            self._log.warning("object_skipped", kind=item.kind, key=item.key, problem=item.problem)
+
+
+def _budget_key(budget: DisruptionBudget) -> str:
+    return f"{budget.namespace}/{budget.name}"

@@ -1,0 +1,106 @@
+"""A cluster read from files: the same objects through the same decoders as from an API server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import msgspec
+
+from extender.cluster import LiveCluster
+from extender.kube.decoding import Unreadable, tolerant
+from extender.kube.manifests import Manifest, ManifestError, read_manifests
+from extender.kube.objects import (
+    PriorityClass,
+    decode_budget,
+    decode_namespace,
+    decode_node,
+    decode_priority_class,
+)
+from extender.kube.pods import decode_pod
+from policies.model import Pod, Snapshot
+from policies.upstream import Release
+
+T = TypeVar("T")
+
+_SYSTEM_CLASSES = {
+    name: PriorityClass(name, value, is_default=False, preempts=True)
+    for name, value in (
+        ("system-cluster-critical", 2_000_000_000),
+        ("system-node-critical", 2_000_001_000),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFiles:
+    """What the files hold, as far as decisions need it."""
+
+    snapshot: Snapshot
+    priority_classes: Mapping[str, PriorityClass]
+
+
+class _Asked(msgspec.Struct):
+    priority: int | None = None
+    priorityClassName: str | None = None  # noqa: N815 - the key as Kubernetes writes it
+    preemptionPolicy: str | None = None  # noqa: N815
+
+
+class _AskingPod(msgspec.Struct):
+    spec: _Asked
+
+
+def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
+    """Read all files together. Raises ManifestError; a broken object is skipped with a warning."""
+    manifests = [manifest for path in paths for manifest in read_manifests(path)]
+    cluster = LiveCluster(monotonic=lambda: 0.0)
+    cluster.namespaces.replace(_decoded(manifests, "Namespace", decode_namespace))
+    cluster.nodes.replace(_decoded(manifests, "Node", decode_node))
+    cluster.budgets.replace(_decoded(manifests, "PodDisruptionBudget", decode_budget))
+    cluster.pods.replace(_decoded(manifests, "Pod", lambda raw: decode_pod(raw, release)))
+    found = _decoded(manifests, "PriorityClass", decode_priority_class)
+    classes = {each.name: each for each in found if isinstance(each, PriorityClass)}
+    return ClusterFiles(cluster.snapshot(), {**_SYSTEM_CLASSES, **classes})
+
+
+def load_pod(path: str, cluster: ClusterFiles, release: Release) -> Pod:
+    """Read the one pod to decide on, with the priority that admission would give it.
+
+    Raises ManifestError, or ObjectError if the pod cannot be read.
+    """
+    pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
+    if len(pods) != 1:
+        raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
+    pod = decode_pod(pods[0].raw, release)
+    return _admitted(pod, pods[0], cluster.priority_classes)
+
+
+def _admitted(pod: Pod, manifest: Manifest, classes: Mapping[str, PriorityClass]) -> Pod:
+    """Do as the Priority admission plugin: a pod without a priority gets that of its class."""
+    asked = msgspec.json.decode(manifest.raw, type=_AskingPod).spec
+    if asked.priority is not None:
+        return pod
+    named = asked.priorityClassName
+    if named and named not in classes:
+        raise ManifestError(
+            f"{manifest.source}: spec.priorityClassName: no PriorityClass {named!r} "
+            "in the cluster's files"
+        )
+    chosen = classes[named] if named else _default(classes)
+    if chosen is None:
+        return pod
+    preempts = chosen.preempts if asked.preemptionPolicy is None else pod.preempts
+    return replace(pod, priority=chosen.value, preempts=preempts)
+
+
+def _default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
+    defaults = [each for each in classes.values() if each.is_default]
+    return min(defaults, key=lambda each: each.value, default=None)
+
+
+def _decoded(
+    manifests: Iterable[Manifest], kind: str, decode: Callable[[bytes], T]
+) -> list[T | Unreadable]:
+    read = tolerant(kind, decode)
+    return [read(manifest.raw) for manifest in manifests if manifest.kind == kind]

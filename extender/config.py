@@ -1,0 +1,142 @@
+"""What the extender is told by its configuration file, and the policies that people write.
+
+A configuration, with every field optional and these defaults::
+
+    host: 127.0.0.1
+    port: 8888
+    pathPrefixes: []          # serve the verbs below these paths, too
+    bodyLimitMiB: 64
+    policy: kube-scheduler    # a built-in policy or a file
+    search: offered           # or: cluster
+    upstream: "1.38"          # the kube-scheduler release whose rules to follow
+    promiseSeconds: 30        # how long an answer is remembered that the watch does not confirm
+
+A policy is made of kube-scheduler's named criteria in an order of your own, and of guards::
+
+    name: spare-the-control-plane
+    victims: [highest priority, earliest start]      # who is reprieved first
+    candidates: [fewest victims, fewest PDB violations]
+    protect:
+    - name: system namespaces
+      namespaces: [kube-system]
+    - name: databases
+      selector: {matchLabels: {role: db}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from extender.kube import shapes
+from extender.kube.decoding import FieldError, label_selector_of
+from extender.verdict import Search
+from policies.model import Pod
+from policies.policy import (
+    CANDIDATE_CRITERIA,
+    POD_CRITERIA,
+    POLICIES,
+    Guard,
+    Policy,
+    candidate_order,
+    pod_order,
+)
+from policies.upstream import NEWEST
+
+T = TypeVar("T")
+
+
+class ConfigError(ValueError):
+    """A configuration or policy is wrong; the text names file, field and what was expected."""
+
+
+class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """The configuration file; sizes in MiB, times in seconds."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8888
+    path_prefixes: tuple[str, ...] = ()
+    body_limit_mib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(
+        default=64, name="bodyLimitMiB"
+    )
+    policy: str = "kube-scheduler"
+    search: Search = Search.OFFERED
+    upstream: str = NEWEST.name
+    promise_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+
+
+class _Protection(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    namespaces: tuple[str, ...] = ()
+    selector: shapes.Selector | None = None
+
+
+class _PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    victims: tuple[str, ...] = tuple(POD_CRITERIA)
+    candidates: tuple[str, ...] = tuple(CANDIDATE_CRITERIA)
+    protect: tuple[_Protection, ...] = ()
+
+
+def load_config(path: Path) -> Config:
+    """Read a configuration file. Raises ConfigError."""
+    return _load(path, Config)
+
+
+def find_policy(name_or_path: str) -> Policy:
+    """Give a built-in policy by its name, or read one from a file. Raises ConfigError."""
+    if name_or_path in POLICIES:
+        return POLICIES[name_or_path]
+    path = Path(name_or_path)
+    if not path.exists():
+        known = ", ".join(POLICIES)
+        raise ConfigError(
+            f"policy {name_or_path!r}: no such file, nor a policy called so ({known})"
+        )
+    file = _load(path, _PolicyFile)
+    try:
+        return Policy(
+            name=file.name,
+            victims=pod_order(_chosen("victims", file.victims, POD_CRITERIA)),
+            candidates=candidate_order(_chosen("candidates", file.candidates, CANDIDATE_CRITERIA)),
+            guards=tuple(
+                _guard(f"protect[{index}]", each) for index, each in enumerate(file.protect)
+            ),
+        )
+    except FieldError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _load(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.yaml.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).replace("`", "").partition(" - at ")
+        field = place.removeprefix("$").removeprefix(".") or "(the document)"
+        raise ConfigError(f"{path}: {field}: {problem}") from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def _chosen(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple[T, ...]:
+    for name in names:
+        if name not in known:
+            raise FieldError(field, f"unknown criterion {name!r}; expected some of {list(known)}")
+    return tuple(known[name] for name in names)
+
+
+def _guard(path: str, protection: _Protection) -> Guard:
+    selector = label_selector_of(f"{path}.selector", protection.selector)
+    if selector is None and not protection.namespaces:
+        raise FieldError(path, "protects nothing; expected namespaces, a selector, or both")
+
+    def protects(pod: Pod) -> bool:
+        here = not protection.namespaces or pod.namespace in protection.namespaces
+        return here and (selector is None or selector.matches(pod.labels))
+
+    return Guard(protection.name, protects)

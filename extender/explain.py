@@ -1,0 +1,118 @@
+"""Decisions explained without a server: what would happen to this pod in this cluster, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from policies import decide_filter, decide_preemption
+from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection, needless
+from policies.model import Pod, Snapshot
+from policies.reference import Rules
+
+
+class RejectionDocument(TypedDict):
+    """Why a node was refused."""
+
+    reason: str
+    resolvable: bool
+
+
+class VictimDocument(TypedDict):
+    """A pod that goes."""
+
+    namespace: str
+    name: str
+    uid: str
+    priority: int
+
+
+class CandidateDocument(TypedDict):
+    """Who goes on one node."""
+
+    victims: list[VictimDocument]
+    numPDBViolations: int
+
+
+class FilterDocument(TypedDict):
+    """What ``explain filter -o json`` prints."""
+
+    feasible: list[str]
+    rejected: dict[str, RejectionDocument]
+    unjudged: list[str]
+
+
+class PreemptDocument(TypedDict):
+    """What ``explain preempt -o json`` prints."""
+
+    eligible: bool
+    reason: str
+    node: str | None
+    victims: list[VictimDocument]
+    numPDBViolations: int
+    decidedBy: str | None
+    candidates: dict[str, CandidateDocument]
+    rejected: dict[str, RejectionDocument]
+    message: str
+    unjudged: list[str]
+
+
+def explain_preempt(
+    pod: Pod, snapshot: Snapshot, rules: Rules, potential: Sequence[str] | None
+) -> PreemptionDecision:
+    """Decide as kube-scheduler would: only if the pod fits nowhere, or among nodes given."""
+    if potential is None:
+        filtering = decide_filter(pod, snapshot, rules)
+        if filtering.feasible:
+            return needless(filtering)
+    return decide_preemption(pod, snapshot, rules, potential)
+
+
+def filter_document(decision: FilterDecision) -> FilterDocument:
+    """Give the JSON document of a filter decision."""
+    return {
+        "feasible": sorted(decision.feasible),
+        "rejected": _rejected(decision.rejected),
+        "unjudged": sorted(decision.unjudged),
+    }
+
+
+def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
+    """Give the JSON document of a preemption decision."""
+    chosen = None if decision.chosen is None else _candidate(decision.chosen)
+    return {
+        "eligible": decision.eligible,
+        "reason": decision.reason,
+        "node": None if decision.chosen is None else decision.chosen.node,
+        "victims": [] if chosen is None else chosen["victims"],
+        "numPDBViolations": 0 if chosen is None else chosen["numPDBViolations"],
+        "decidedBy": decision.decided_by,
+        "candidates": {
+            node: _candidate(candidate) for node, candidate in sorted(decision.candidates.items())
+        },
+        "rejected": _rejected(decision.rejected),
+        "message": decision.message,
+        "unjudged": sorted(decision.unjudged),
+    }
+
+
+def _candidate(candidate: Candidate) -> CandidateDocument:
+    return {
+        "victims": [
+            {
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+                "priority": pod.priority,
+            }
+            for pod in candidate.victims.pods
+        ],
+        "numPDBViolations": candidate.victims.violations,
+    }
+
+
+def _rejected(rejected: Mapping[str, Rejection]) -> dict[str, RejectionDocument]:
+    return {
+        node: {"reason": str(rejection), "resolvable": rejection.resolvable}
+        for node, rejection in sorted(rejected.items())
+    }

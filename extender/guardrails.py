@@ -1,0 +1,58 @@
+"""The last look at a preempt answer, before kube-scheduler obeys it.
+
+kube-scheduler deletes whatever pods an extender names on a node it knows: it was seen to kill a pod
+of the preemptor's own priority. And one UID that it does not find voids the whole answer. So every
+entry must hold, whoever computed it:
+
+- the node is known, and every victim lives on it now;
+- every victim has strictly lower priority than the preemptor, and no guard of the policy protects
+  it;
+- victims stand most important first, since kube-scheduler reads the first one's priority as the
+  highest;
+- there is a victim at all, unless the release takes nodes without victims.
+
+An entry that fails is left out, and the objection is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from policies.decision import VictimSet
+from policies.model import Pod, Snapshot
+from policies.policy import IMPORTANCE, Policy
+from policies.upstream import Release
+
+
+def objection(
+    node: str,
+    victims: VictimSet,
+    preemptor: Pod,
+    snapshot: Snapshot,
+    release: Release,
+    policy: Policy,
+) -> str | None:
+    """Say why this entry must not be answered, or None if it holds."""
+    state = snapshot.nodes.get(node)
+    if state is None:
+        return f"node {node} is not known"
+    if state.unreadable:
+        return f"node {node} holds a pod that could not be read: {', '.join(state.unreadable)}"
+    if not victims.pods and not release.victimless_candidates:
+        return f"node {node} has no victims, which release {release.name} refuses"
+    present = {pod.uid for pod in state.pods}
+    for pod in victims.pods:
+        if pod.uid not in present:
+            return f"victim {pod.key} ({pod.uid}) is not on node {node}"
+        if pod.priority >= preemptor.priority:
+            return f"victim {pod.key} has priority {pod.priority}, not below {preemptor.priority}"
+        guard = policy.guard_of(pod)
+        if guard is not None:
+            return f"victim {pod.key} is protected by {guard.name}"
+    if not _most_important_first(victims.pods):
+        return f"the victims on node {node} are not ordered by importance"
+    return None
+
+
+def _most_important_first(pods: Sequence[Pod]) -> bool:
+    return list(pods) == IMPORTANCE.sort(pods)

@@ -1,0 +1,57 @@
+"""One structured line for each answer: what was decided, on which state, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from extender.verdict import Answer
+from policies.decision import FilterDecision, PreemptionDecision
+
+
+class Journal:
+    """Writes decisions to the log; ``silence`` is the age of the newest watch event in seconds."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger()
+
+    def answered(
+        self, verb: str, answer: Answer, generation: int, silence: float, seconds: float
+    ) -> None:
+        """Write one answer."""
+        decision = answer.decision
+        facts = (
+            _filtered(decision)
+            if isinstance(decision, FilterDecision)
+            else _preempted(decision, answer)
+        )
+        self._log.info(
+            verb,
+            pod=decision.pod.key,
+            **facts,
+            notes=list(answer.notes),
+            generation=generation,
+            watch_silence_seconds=round(silence, 3),
+            took_ms=round(seconds * 1000, 3),
+        )
+
+    def refused(self, verb: str, status: int, problem: str) -> None:
+        """Write why a call was not answered."""
+        self._log.warning("refused", verb=verb, status=status, problem=problem)
+
+
+def _filtered(decision: FilterDecision) -> dict[str, Any]:
+    return {"fits": len(decision.feasible), "refused": len(decision.rejected)}
+
+
+def _preempted(decision: PreemptionDecision, answer: Answer) -> dict[str, Any]:
+    chosen = answer.promised
+    return {
+        "node": None if chosen is None else chosen.node,
+        "victims": [] if chosen is None else [pod.key for pod in chosen.victims.pods],
+        "spared": 0 if chosen is None else len(chosen.spared),
+        "decided_by": decision.decided_by,
+        "candidates": len(decision.candidates),
+        "rejected": len(decision.rejected),
+    }

@@ -1,0 +1,121 @@
+"""Kubernetes objects in files, as ``kubectl get … -o json|yaml`` prints them and people write them.
+
+A file is JSON or YAML, gzipped or not: one object, a List, JSON lines, or a stream of documents;
+``-`` is standard input. Every object comes out as its JSON bytes with its kind, so that files and
+API servers are decoded by the same decoders.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import yaml
+
+_GZIP = b"\x1f\x8b"
+
+
+class ManifestError(ValueError):
+    """A file cannot be read as Kubernetes objects; the text names the file, the place, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object: its kind, its JSON, and where it was found, such as ``pods.yaml[3]``."""
+
+    kind: str
+    raw: bytes
+    source: str
+
+
+class _Header(msgspec.Struct):
+    kind: str | None = None
+    items: list[msgspec.Raw] | None = None
+
+
+_headers = msgspec.json.Decoder(_Header)
+_lines = msgspec.json.Decoder(msgspec.Raw)
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes takes it: times stay texts."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_manifests(path: str) -> list[Manifest]:
+    """List the objects in a file, Lists taken apart. Raises ManifestError."""
+    name = "standard input" if path == "-" else path
+    found: list[Manifest] = []
+    for index, document in enumerate(_documents(_contents(path, name), name)):
+        found.extend(_objects(document, f"{name}[{index}]", None))
+    return found
+
+
+def _contents(path: str, name: str) -> bytes:
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return gzip.decompress(data) if data.startswith(_GZIP) else data
+    except (OSError, EOFError, zlib.error) as error:
+        problem = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ManifestError(f"{name}: cannot be read: {problem}") from None
+
+
+def _documents(data: bytes, name: str) -> Iterable[bytes]:
+    if data.lstrip()[:1] in (b"{", b"["):
+        try:
+            return [bytes(raw) for raw in _lines.decode_lines(data)]
+        except msgspec.DecodeError:
+            pass
+        try:
+            return list(_concatenated(data.decode()))
+        except ValueError:
+            pass  # a YAML document may start with a brace, too; its parser says what is wrong
+    return _yaml_documents(data, name)
+
+
+def _concatenated(text: str) -> Iterator[bytes]:
+    """Take apart JSON documents that follow each other without being lines."""
+    decoder, at = json.JSONDecoder(), 0
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        value, at = decoder.raw_decode(text, at)
+        yield msgspec.json.encode(value)
+
+
+def _yaml_documents(data: bytes, name: str) -> list[bytes]:
+    try:
+        # The loader is a safe one: it builds plain values only.
+        documents = yaml.load_all(data, _Loader)
+        return [msgspec.json.encode(document) for document in documents if document is not None]
+    except yaml.YAMLError as error:
+        raise ManifestError(
+            f"{name}: neither JSON nor YAML: {' '.join(str(error).split())}"
+        ) from None
+    except (TypeError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{name}: not a Kubernetes document: {error}") from None
+
+
+def _objects(raw: bytes, source: str, kind_of_items: str | None) -> Iterator[Manifest]:
+    try:
+        header = _headers.decode(raw)
+    except msgspec.DecodeError:
+        raise ManifestError(f"{source}: expected a Kubernetes object with a kind") from None
+    kind = header.kind or kind_of_items
+    if not kind:
+        raise ManifestError(f"{source}: has no kind; expected a Kubernetes object")
+    if kind.endswith("List") and header.items is not None:
+        for index, item in enumerate(header.items):
+            yield from _objects(bytes(item), f"{source}.items[{index}]", kind.removesuffix("List"))
+    else:
+        yield Manifest(kind, raw, source)

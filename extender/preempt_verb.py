@@ -1,0 +1,128 @@
+"""The preempt verb: which node, and who goes.
+
+The answer names one node, so that kube-scheduler has nothing left to choose by chance. Three
+outcomes:
+
+- our own choice, over the nodes that were offered or over the whole cluster;
+- *deferred*: the best of kube-scheduler's own candidates, where we cannot judge (a filter that is
+  not implemented here concerns the pod) or find nothing ourselves (a rule or a state that we cannot
+  see). This is never worse than without an extender;
+- nothing: the pod may not preempt, or no entry passes the guard rails. kube-scheduler tries again
+  later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from extender import wire
+from extender.guardrails import objection
+from extender.kube.pods import decode_pod
+from extender.verdict import Answer, Search, Situation
+from policies import decide_preemption
+from policies.decision import Candidate, PreemptionDecision, VictimSet
+from policies.model import Pod, Snapshot
+from policies.policy import IMPORTANCE
+from policies.reference import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptArgs:
+    """A decoded preempt call: the preemptor and what kube-scheduler would do, by node."""
+
+    pod: Pod
+    offers: Mapping[str, wire.Offer]
+
+
+def decode(body: bytes, rules: Rules) -> PreemptArgs:
+    """Read a preempt call. Raises WireError, or ObjectError if the pod cannot be read."""
+    request = wire.decode_preempt(body)
+    return PreemptArgs(decode_pod(request.pod, rules.release), request.offers)
+
+
+def answer(args: PreemptArgs, situation: Situation) -> Answer:
+    """Decide, and name at most one node with victims that were verified on it."""
+    potential = tuple(args.offers) if situation.search is Search.OFFERED else None
+    decision = decide_preemption(args.pod, situation.snapshot, situation.rules, potential)
+    notes = [
+        f"node {node} was offered but is not known"
+        for node in args.offers
+        if node not in situation.snapshot.nodes
+    ]
+    if not decision.eligible:
+        return _answer(decision, None, [*notes, decision.reason])
+    if decision.chosen is None or decision.unjudged:
+        notes.append(_why_deferred(decision))
+        decision = _deferred(args, situation, decision, notes)
+    chosen = decision.chosen
+    refusal = None if chosen is None else _objection(chosen, args.pod, situation)
+    if refusal is not None:
+        return _answer(decision, None, [*notes, refusal])
+    return _answer(decision, chosen, notes)
+
+
+def _why_deferred(decision: PreemptionDecision) -> str:
+    if decision.unjudged:
+        return f"deferred: not judged here: {', '.join(sorted(decision.unjudged))}"
+    return "deferred: no candidate of our own"
+
+
+def _deferred(
+    args: PreemptArgs, situation: Situation, decision: PreemptionDecision, notes: list[str]
+) -> PreemptionDecision:
+    """Choose among kube-scheduler's own candidates; ``notes`` gets why any is left out."""
+    candidates: dict[str, Candidate] = {}
+    for node, offer in args.offers.items():
+        found = _as_candidate(node, offer, situation.snapshot)
+        refusal = found if isinstance(found, str) else _objection(found, args.pod, situation)
+        if refusal is None and isinstance(found, Candidate):
+            candidates[node] = found
+        else:
+            notes.append(f"left out: {refusal}")
+    costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
+    order = situation.rules.policy.candidates
+    ranked = order.sort(costly)
+    return replace(
+        decision,
+        # A node without victims has nothing to be ranked by: passed on only if there is no other.
+        chosen=next(iter(ranked or candidates.values()), None),
+        candidates=candidates,
+        decided_by=order.separating(*ranked[:2]) if len(ranked) > 1 else None,
+    )
+
+
+def _as_candidate(node: str, offer: wire.Offer, snapshot: Snapshot) -> Candidate | str:
+    """Find the offered victims on the node, or say which is not there."""
+    state = snapshot.nodes.get(node)
+    if state is None:
+        return f"node {node} is not known"
+    present = {pod.uid: pod for pod in state.pods}
+    missing = [uid for uid in offer.uids if uid not in present]
+    if missing:
+        return f"victim {missing[0]} is not on node {node}"
+    victims = IMPORTANCE.sort(present[uid] for uid in offer.uids)
+    return Candidate(node, VictimSet(tuple(victims), offer.violations))
+
+
+def _objection(candidate: Candidate, preemptor: Pod, situation: Situation) -> str | None:
+    rules = situation.rules
+    return objection(
+        candidate.node,
+        candidate.victims,
+        preemptor,
+        situation.snapshot,
+        rules.release,
+        rules.policy,
+    )
+
+
+def _answer(decision: PreemptionDecision, chosen: Candidate | None, notes: list[str]) -> Answer:
+    body = wire.encode(wire.PreemptionResult(dict(_entries(chosen))))
+    return Answer(body, decision, chosen, tuple(notes))
+
+
+def _entries(chosen: Candidate | None) -> Iterator[tuple[str, wire.MetaVictims]]:
+    if chosen is not None:
+        uids = (pod.uid for pod in chosen.victims.pods)
+        yield chosen.node, wire.meta_victims(uids, chosen.victims.violations)

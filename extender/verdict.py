@@ -1,0 +1,40 @@
+"""What every verb is given and gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from policies.decision import Candidate, FilterDecision, PreemptionDecision
+from policies.model import Snapshot
+from policies.reference import Rules
+
+
+class Search(Enum):
+    """Which nodes a preempt call considers: those that were offered, or all that are known."""
+
+    OFFERED = "offered"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a verb decides on: one immutable moment, and the rules."""
+
+    snapshot: Snapshot
+    rules: Rules
+    search: Search = Search.OFFERED
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent, the decision behind it, and what the decision doesn't say.
+
+    ``promised`` is the candidate that kube-scheduler is told to take. ``notes`` are lines for the
+    journal: entries left out, answers deferred.
+    """
+
+    body: bytes
+    decision: FilterDecision | PreemptionDecision
+    promised: Candidate | None = None
+    notes: tuple[str, ...] = ()
