@@ -165,8 +165,9 @@ def _explain_preempt(
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
     potential = None if nodes is None else _split(nodes)
+    order = rules.policy.candidates
     decision = explain_preempt(preemptor, files.snapshot, rules, potential)
-    _print(output, lambda: preempt_document(decision), lambda: preempt_table(decision))
+    _print(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
 
 
 def _serve_command(embed: Embed) -> Callable[..., None]:

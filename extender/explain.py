@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from policies import decide_filter, decide_preemption
+from policies import decide_filter, post_filter
 from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection, needless
 from policies.model import Pod, Snapshot
 from policies.reference import Rules
@@ -61,11 +61,10 @@ def explain_preempt(
     pod: Pod, snapshot: Snapshot, rules: Rules, potential: Sequence[str] | None
 ) -> PreemptionDecision:
     """Decide as kube-scheduler would: only if the pod fits nowhere, or among nodes given."""
-    if potential is None:
-        filtering = decide_filter(pod, snapshot, rules)
-        if filtering.feasible:
-            return needless(filtering)
-    return decide_preemption(pod, snapshot, rules, potential)
+    filtering = decide_filter(pod, snapshot, rules)
+    if potential is None and filtering.feasible:
+        return needless(filtering)
+    return post_filter(filtering, snapshot, rules, potential)
 
 
 def filter_document(decision: FilterDecision) -> FilterDocument:

@@ -20,7 +20,7 @@ from extender import wire
 from extender.guardrails import objection
 from extender.kube.pods import decode_pod
 from extender.verdict import Answer, Search, Situation
-from policies import decide_preemption
+from policies import decide_filter, decide_preemption, post_filter
 from policies.decision import Candidate, PreemptionDecision, VictimSet
 from policies.model import Pod, Snapshot
 from policies.policy import IMPORTANCE
@@ -43,8 +43,7 @@ def decode(body: bytes, rules: Rules) -> PreemptArgs:
 
 def answer(args: PreemptArgs, situation: Situation) -> Answer:
     """Decide, and name at most one node with victims that were verified on it."""
-    potential = tuple(args.offers) if situation.search is Search.OFFERED else None
-    decision = decide_preemption(args.pod, situation.snapshot, situation.rules, potential)
+    decision = _own_choice(args, situation)
     notes = [
         f"node {node} was offered but is not known"
         for node in args.offers
@@ -52,7 +51,7 @@ def answer(args: PreemptArgs, situation: Situation) -> Answer:
     ]
     if not decision.eligible:
         return _answer(decision, None, [*notes, decision.reason])
-    if decision.chosen is None or decision.unjudged:
+    if args.offers and (decision.chosen is None or decision.unjudged):
         notes.append(_why_deferred(decision))
         decision = _deferred(args, situation, decision, notes)
     chosen = decision.chosen
@@ -60,6 +59,15 @@ def answer(args: PreemptArgs, situation: Situation) -> Answer:
     if refusal is not None:
         return _answer(decision, None, [*notes, refusal])
     return _answer(decision, chosen, notes)
+
+
+def _own_choice(args: PreemptArgs, situation: Situation) -> PreemptionDecision:
+    pod, snapshot, rules = args.pod, situation.snapshot, situation.rules
+    if situation.search is Search.CLUSTER:
+        return decide_preemption(pod, snapshot, rules)
+    concerned = {*args.offers, *([pod.nominated_node] if pod.nominated_node else ())}
+    filtering = decide_filter(pod, snapshot, rules, snapshot.nodes.keys() & concerned)
+    return post_filter(filtering, snapshot, rules, args.offers.keys())
 
 
 def _why_deferred(decision: PreemptionDecision) -> str:

@@ -15,6 +15,7 @@ from aiohttp import web
 from extender.app import build_app
 from extender.cluster import LiveCluster
 from extender.config import Config, find_policy
+from extender.journal import Journal
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.decoding import Decode, Unreadable, tolerant
@@ -52,7 +53,11 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    config: Config, transport: Transport, clock: Clock, rng: random.Random
+    config: Config,
+    transport: Transport,
+    clock: Clock,
+    rng: random.Random,
+    journal: Journal | None = None,
 ) -> AsyncIterator[Running]:
     """Serve while the block runs. Raises ConfigError, UnknownReleaseError, OSError for the socket.
 
@@ -61,7 +66,15 @@ async def running(
     rules = Rules(release=release(config.upstream), policy=find_policy(config.policy))
     cluster = LiveCluster(clock.monotonic)
     informers = _informers(cluster, Client(transport), rules.release, clock, rng)
-    service = Service(cluster, rules, clock, config.search, config.promise_seconds, informers)
+    service = Service(
+        cluster,
+        rules,
+        clock,
+        config.search,
+        config.promise_seconds,
+        informers,
+        journal=journal or Journal(),
+    )
     app = build_app(service, config.path_prefixes, config.body_limit_mib * 2**20)
     async with _listening(app, config) as url, asyncio.TaskGroup() as following:
         tasks = [following.create_task(informer.run()) for informer in informers.values()]

@@ -1,58 +1,83 @@
-"""Decisions as tables for people."""
+"""Decisions as tables for people: the best candidates first, refused nodes gathered by reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from policies.decision import Candidate, FilterDecision, PreemptionDecision
+from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection
 from policies.model import Pod
+from policies.order import Order
 
-_SHOWN_PODS = 8
+_SHOWN_CANDIDATES = 5
+_SHOWN_NAMES = 6
 
 
 def filter_table(decision: FilterDecision) -> RenderableType:
-    """Show, for each node, whether the pod fits and if not, why."""
-    table = _table("node", "fits", "because", "could eviction help")
-    for node in sorted(decision.feasible):
-        table.add_row(node, "yes", "", "")
-    for node, rejection in sorted(decision.rejected.items()):
-        table.add_row(node, "no", str(rejection), "yes" if rejection.resolvable else "no")
+    """Show where the pod fits, and for each reason the nodes it keeps the pod from."""
     nodes = len(decision.feasible) + len(decision.rejected)
     head = Text(f"{decision.pod.key} fits {len(decision.feasible)} of {nodes} nodes", style="bold")
+    table = _table("nodes", "", "because", "eviction")
+    if decision.feasible:
+        table.add_row(str(len(decision.feasible)), _names(sorted(decision.feasible)), "fits", "")
+    _add_refusals(table, decision.rejected)
     return Group(head, table, *_warning(decision.unjudged))
 
 
-def preempt_table(decision: PreemptionDecision) -> RenderableType:
-    """Show, for each node, who would go and who is spared, or why the node cannot help."""
+def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> RenderableType:
+    """Show who would go and who is spared on the best candidates, and why other nodes cannot help.
+
+    ``order`` is the one that the candidates were chosen by.
+    """
     head = Text(next(iter(decision.describe())), style="bold")
-    table = _table("", "node", "goes", "spared", "breaks", "otherwise because")
-    for candidate in _best_first(decision):
-        mark = "→" if candidate is decision.chosen else ""
-        broken = str(candidate.victims.violations or "")
-        going, spared = _names(candidate.victims.pods), _names(candidate.spared)
-        table.add_row(mark, candidate.node, going, spared, broken, "")
-    for node, rejection in sorted(decision.rejected.items()):
-        table.add_row("", node, "", "", "", str(rejection))
-    message = Text(decision.message, style="italic")
-    return Group(head, table, message, *_warning(decision.unjudged))
+    parts: list[RenderableType] = [head]
+    if decision.candidates:
+        parts.append(_candidates(decision, order))
+    if decision.rejected:
+        refusals = _table("nodes", "", "because", "eviction")
+        _add_refusals(refusals, decision.rejected)
+        parts.append(refusals)
+    if decision.message:
+        parts.append(Text(decision.message, style="italic"))
+    return Group(*parts, *_warning(decision.unjudged))
 
 
-def _best_first(decision: PreemptionDecision) -> Iterator[Candidate]:
-    if decision.chosen is not None:
-        yield decision.chosen
-    for node in sorted(decision.candidates):
-        if decision.chosen is None or node != decision.chosen.node:
-            yield decision.candidates[node]
+def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
+    table = _table("", "candidate", "goes", "spared", "PDBs broken")
+    ranked = order.sort(decision.candidates.values())
+    for candidate in ranked[:_SHOWN_CANDIDATES]:
+        table.add_row(
+            "→" if candidate == decision.chosen else "",
+            candidate.node,
+            _names([_with_priority(pod) for pod in candidate.victims.pods], "\n"),
+            _names([_with_priority(pod) for pod in candidate.spared], "\n"),
+            str(candidate.victims.violations),
+        )
+    if len(ranked) > _SHOWN_CANDIDATES:
+        table.add_row("", f"and {len(ranked) - _SHOWN_CANDIDATES} more", "", "", "")
+    return table
 
 
-def _names(pods: Iterable[Pod]) -> str:
-    names = [f"{pod.key} ({pod.priority})" for pod in pods]
-    more = len(names) - _SHOWN_PODS
-    return "\n".join([*names[:_SHOWN_PODS], *([f"and {more} more"] if more > 0 else [])])
+def _add_refusals(table: Table, rejected: Mapping[str, Rejection]) -> None:
+    by_reason: dict[Rejection, list[str]] = {}
+    for node, rejection in sorted(rejected.items()):
+        by_reason.setdefault(rejection, []).append(node)
+    for rejection, nodes in sorted(by_reason.items(), key=lambda each: -len(each[1])):
+        hope = "may help" if rejection.resolvable else "cannot help"
+        table.add_row(str(len(nodes)), _names(nodes), str(rejection), hope)
+
+
+def _with_priority(pod: Pod) -> str:
+    return f"{pod.key} ({pod.priority})"
+
+
+def _names(names: Sequence[str], separator: str = ", ") -> str:
+    more = len(names) - _SHOWN_NAMES
+    rest = [f"and {more} more"] if more > 0 else []
+    return separator.join([*names[:_SHOWN_NAMES], *rest])
 
 
 def _table(*columns: str) -> Table:

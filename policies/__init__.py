@@ -12,7 +12,7 @@ from policies.model import (
     Snapshot,
     assemble,
 )
-from policies.reference import DEFAULT_RULES, Rules
+from policies.reference import DEFAULT_RULES, Rules, post_filter
 from policies.reference import filter_nodes as decide_filter
 from policies.reference import preempt as decide_preemption
 from policies.upstream import RELEASES, Release, release
@@ -36,5 +36,6 @@ __all__ = [
     "assemble",
     "decide_filter",
     "decide_preemption",
+    "post_filter",
     "release",
 ]

@@ -1,6 +1,7 @@
 """The engine as plain loops over nodes: the specification that any faster engine must equal.
 
-``filter_nodes`` is one filtering pass of a scheduling cycle, ``preempt`` one PostFilter:
+``filter_nodes`` is one filtering pass of a scheduling cycle, ``post_filter`` what follows it if no
+node is left:
 eligibility, potential nodes, a dry run on each of them (all, where kube-scheduler samples), the
 choice, and the message that the pod's event would carry.
 """
@@ -19,7 +20,7 @@ from policies.decision import (
     Rejection,
     fit_message,
 )
-from policies.filtering import IN_TREE, Filter, Pipeline, prepare, unjudged
+from policies.filtering import IN_TREE, Filter, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
 from policies.preemption import ineligibility, select_victims
@@ -69,13 +70,23 @@ def preempt(
     rules: Rules = DEFAULT_RULES,
     potential: Collection[str] | None = None,
 ) -> PreemptionDecision:
-    """Decide where ``pod`` may be placed at whose cost.
+    """Filter all nodes, then decide where ``pod`` may be placed at whose cost (see post_filter)."""
+    return post_filter(filter_nodes(pod, snapshot, rules), snapshot, rules, potential)
 
-    ``potential`` names the nodes to try, instead of those that filtering finds resolvable; names
-    that the snapshot does not know are ignored.
+
+def post_filter(
+    filtering: FilterDecision,
+    snapshot: Snapshot,
+    rules: Rules = DEFAULT_RULES,
+    potential: Collection[str] | None = None,
+) -> PreemptionDecision:
+    """Decide where a pod that filtering refused may be placed at whose cost.
+
+    ``filtering`` should cover the nodes to try and the pod's nominated node; the message speaks of
+    those it covers. ``potential`` names the nodes to try, instead of those that filtering found
+    resolvable; names that the snapshot does not know are ignored.
     """
-    filtering = filter_nodes(pod, snapshot, rules)
-    statuses = filtering.rejected
+    pod, statuses = filtering.pod, filtering.rejected
     failure = _failure(filtering, rules)
     nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
     reason = ineligibility(pod, snapshot, nominated)
@@ -90,18 +101,18 @@ def preempt(
             unjudged=filtering.unjudged,
         )
     tried = _potential(snapshot, statuses, potential)
-    pipeline = prepare(pod, snapshot, rules.release, rules.filters)
-    candidates, refusals = _dry_run(pipeline, snapshot, tried, rules)
+    candidates, refusals = _dry_run(pod, snapshot, tried, rules)
     order = rules.policy.candidates
     ranked = order.sort(candidates.values())
-    outcome = _outcome(ranked, snapshot, candidates, refusals, rules)
+    rejected = _why_not(filtering, candidates, refusals)
+    outcome = _outcome(ranked, len(candidates) + len(rejected), refusals, rules)
     return PreemptionDecision(
         pod,
         eligible=True,
         reason="",
         chosen=ranked[0] if ranked else None,
         candidates=candidates,
-        rejected=_why_not(filtering, candidates, refusals),
+        rejected=rejected,
         decided_by=order.separating(*ranked[:2]) if len(ranked) > 1 else None,
         message=" ".join(part for part in (failure, outcome) if part),
         unjudged=filtering.unjudged,
@@ -118,8 +129,9 @@ def _potential(
 
 
 def _dry_run(
-    pipeline: Pipeline, snapshot: Snapshot, tried: Collection[str], rules: Rules
+    pod: Pod, snapshot: Snapshot, tried: Collection[str], rules: Rules
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
+    pipeline = prepare(pod, snapshot, rules.release, rules.filters)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
@@ -160,8 +172,7 @@ def _counted(rejected: Mapping[str, Rejection], rules: Rules) -> Iterator[Reason
 
 def _outcome(
     ranked: list[Candidate],
-    snapshot: Snapshot,
-    candidates: Mapping[str, Candidate],
+    nodes: int,
     refusals: Mapping[str, Rejection],
     rules: Rules,
 ) -> str:
@@ -177,9 +188,9 @@ def _outcome(
     errors = sorted(str(r) for r in refusals.values() if r.reasons[0].code is Code.NO_VICTIM_NEEDED)
     if errors:
         return _PREFIX + (errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
-    untried = len(snapshot.nodes) - len(candidates) - len(refusals)
     reasons = [reason for refusal in refusals.values() for reason in refusal.reasons]
-    return _PREFIX + fit_message(len(snapshot.nodes), [*reasons, *[_NOT_HELPFUL] * untried])
+    untried = nodes - len(refusals)
+    return _PREFIX + fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried])
 
 
 def _unjudged(pod: Pod, snapshot: Snapshot, rules: Rules) -> frozenset[str]:

@@ -1,0 +1,172 @@
+"""``make demo``: kube-scheduler's questions, put to the extender over HTTP and explained.
+
+A fake API server holds the demo cluster; the extender follows it as it would follow a real one.
+Then come three requests that were captured from a real kube-scheduler, and a few of our own in its
+words. Every table is made from the very decision that was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import structlog
+from rich.console import Console
+from rich.rule import Rule
+
+from extender.config import Config
+from extender.journal import Journal
+from extender.kube.clock import SystemClock
+from extender.kube.pods import decode_pod
+from extender.serving import Running, running
+from extender.tables import filter_table, preempt_table
+from extender.verdict import Answer
+from fakeapi.harness import FakeCluster
+from fakeapi.scenarios import captured_request, scenario
+from fakeapi.scenarios.demo import pending_pod
+from policies import decide_preemption
+from policies.decision import FilterDecision
+
+_SHOWN_BYTES = 300
+_WARNING = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One call, and what it is about."""
+
+    title: str
+    verb: str
+    body: bytes
+
+
+class Witness(Journal):
+    """A journal that keeps the last answer, so that it can be shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: Answer | None = None
+
+    def answered(
+        self, verb: str, answer: Answer, generation: int, silence: float, seconds: float
+    ) -> None:
+        """Keep the answer; the demo shows it in place of a log line."""
+        del verb, generation, silence, seconds
+        self.last = answer
+
+
+async def demo(console: Console) -> None:
+    """Tell the whole story on ``console``."""
+    async with FakeCluster() as cluster:
+        objects = scenario("demo")
+        cluster.load(objects)
+        console.print(f"fakeapi listens on {cluster.url} with {len(objects)} objects")
+        witness = Witness()
+        config = Config(port=0)
+        transport = cluster.local_transport()
+        rng = random.Random(0)  # noqa: S311 - jitter of reconnects
+        async with running(config, transport, SystemClock(), rng, witness) as extender:
+            await extender.wait_synced()
+            console.print(f"reprieve listens on {extender.url}, its caches are synced")
+            async with aiohttp.ClientSession() as session:
+                for question in (*_captured(), *_our_own(extender)):
+                    await _ask(session, extender, question, witness, console)
+
+
+async def _ask(
+    session: aiohttp.ClientSession,
+    extender: Running,
+    question: Question,
+    witness: Witness,
+    console: Console,
+) -> None:
+    console.print(Rule(question.title, align="left"))
+    async with session.post(f"{extender.url}/{question.verb}", data=question.body) as response:
+        text = await response.text()
+    console.print(f"POST /{question.verb} → {response.status} {text[:_SHOWN_BYTES]}", style="dim")
+    answer = witness.last
+    if response.status != 200 or answer is None:
+        raise RuntimeError(f"{question.title}: the extender answered {response.status}: {text}")
+    if isinstance(answer.decision, FilterDecision):
+        console.print(filter_table(answer.decision))
+    else:
+        policy = extender.service.rules.policy
+        console.print(preempt_table(answer.decision, policy.candidates))
+    for note in answer.notes:
+        console.print(f"note: {note}", style="yellow")
+
+
+def _captured() -> Iterator[Question]:
+    yield Question(
+        "Captured from kube-scheduler 1.30: which of three nodes takes a probe pod?",
+        "filter",
+        captured_request("filter-cache-true"),
+    )
+    yield Question(
+        "Captured from kube-scheduler 1.30: the three nodes are full; who goes for preemptor-ct?",
+        "preempt",
+        captured_request("preempt-cache-true"),
+    )
+    yield Question(
+        "Captured from kube-scheduler 1.30: asked again about the node it was promised",
+        "filter",
+        captured_request("filter-after-preemption-cache-true"),
+    )
+
+
+def _our_own(extender: Running) -> Iterator[Question]:
+    training = pending_pod("research", "pretrain", "research", {"cpu": "16", "nvidia.com/gpu": "4"})
+    nodes = sorted(extender.service.cluster.snapshot().nodes)
+    yield Question(
+        "A training job wants four GPUs: where does it fit?",
+        "filter",
+        _encoded({"Pod": training, "Nodes": None, "NodeNames": nodes}),
+    )
+    for title, pod in (
+        ("It may preempt notebooks, but no training job of its own rank", training),
+        (
+            "A frontend needs room among web and batch pods",
+            pending_pod("shop", "web-burst", "production", {"cpu": "6", "memory": "12Gi"}),
+        ),
+        (
+            "A critical pod needs most of a node: budgets decide which one",
+            pending_pod("shop", "failover", "critical", {"cpu": "12", "memory": "24Gi"}),
+        ),
+    ):
+        yield Question(title, "preempt", _offer_all(pod, extender))
+    hopeless = pending_pod("data", "too-big", "critical", {"cpu": "128"})
+    yield Question(
+        "No node is large enough: nobody has to go",
+        "preempt",
+        _encoded({"Pod": hopeless, "NodeNameToVictims": None, "NodeNameToMetaVictims": {}}),
+    )
+
+
+def _offer_all(pod: dict[str, Any], extender: Running) -> bytes:
+    """Write the request that kube-scheduler would send after its own dry run on all nodes."""
+    service = extender.service
+    preemptor = decode_pod(_encoded(pod), service.rules.release)
+    candidates = decide_preemption(preemptor, service.cluster.snapshot(), service.rules).candidates
+    offers = {
+        node: {
+            "Pods": [{"UID": victim.uid} for victim in candidate.victims.pods],
+            "NumPDBViolations": candidate.victims.violations,
+        }
+        for node, candidate in candidates.items()
+    }
+    return _encoded({"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": offers})
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
+    return json.dumps(document).encode()
+
+
+def main() -> None:
+    """Run the demo, with nothing on the screen beside it but warnings."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
+    asyncio.run(demo(Console(width=140, highlight=False)))
