@@ -1,0 +1,1 @@
+"""What client-go is to Go: typed objects, a client, informers."""

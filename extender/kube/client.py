@@ -1,0 +1,228 @@
+"""Verbs of the Kubernetes API over any transport, in bytes and in the caller's own types.
+
+- Bodies go in as bytes and come out through `decode`, a function the caller passes: the client
+  knows nothing of pods. `decode` gets an `msgspec.Raw`, a view into the answer; what it returns
+  must not keep the view (`Raw.copy()` detaches it), or it keeps the whole answer alive.
+- Every answer outside 2xx is an `ApiError` that says what was asked, what the server said and
+  whose move it is. An answer that is not Kubernetes JSON is a `MalformedError`. No answer is
+  the transport's `TransportError`.
+- Nothing is retried here: only the caller knows whether the request may be repeated.
+- A list comes in chunks of 500 and is one consistent state. If the server forgets the chunks'
+  continue token half-way (410), the list starts over in one piece (as client-go's pager does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, MutableSequence, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+import msgspec
+
+from extender.kube.api_error import ApiError, MalformedError, error_from_body
+from extender.kube.resources import CollectionPath, ObjectPath, Resource
+from extender.kube.transport import Request, Transport
+from extender.kube.watch_stream import EventStream
+
+CHUNK = 500
+WATCH_GRACE_SECONDS = 30
+
+T = TypeVar("T")
+Decode = Callable[[msgspec.Raw], T]
+
+
+class PatchType(StrEnum):
+    """How a patch is written; its value is the content type."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a resource: empty strings select all."""
+
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+
+    def query(self) -> tuple[tuple[str, str], ...]:
+        """The selectors as query parameters."""
+        pairs = (("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
+        return tuple(pair for pair in pairs if pair[1])
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """The objects as they were at one resourceVersion, in the server's order."""
+
+    resource_version: str
+    items: Sequence[T]
+
+
+class _DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
+    grace_period_seconds: int | None = None
+    preconditions: dict[str, str] = {}
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta
+    items: list[msgspec.Raw] | None = None
+
+
+_pages = msgspec.json.Decoder(_Page)
+
+
+class Client:
+    """The API behind one transport."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def close(self) -> None:
+        """Close the transport."""
+        await self._transport.close()
+
+    async def get(self, path: ObjectPath, decode: Decode[T]) -> T:
+        """One object or subresource. Raises ApiError, TransportError."""
+        return decode(msgspec.Raw(await self._body(Request("GET", path.path))))
+
+    async def create(self, path: CollectionPath | ObjectPath, body: bytes, decode: Decode[T]) -> T:
+        """POST to a collection, or to a subresource such as `eviction` or `binding`.
+
+        Gives the server's answer. Raises ApiError, TransportError.
+        """
+        return decode(msgspec.Raw(await self._body(Request("POST", path.path, body=body))))
+
+    async def update(self, path: ObjectPath, body: bytes, decode: Decode[T]) -> T:
+        """Replace an object; a stale metadata.resourceVersion in `body` is a 409.
+
+        Gives the stored object. Raises ApiError, TransportError.
+        """
+        return decode(msgspec.Raw(await self._body(Request("PUT", path.path, body=body))))
+
+    async def patch(self, path: ObjectPath, kind: PatchType, body: bytes, decode: Decode[T]) -> T:
+        """Change parts of an object. Gives the stored object. Raises ApiError, TransportError."""
+        request = Request("PATCH", path.path, body=body, content_type=kind.value)
+        return decode(msgspec.Raw(await self._body(request)))
+
+    async def delete(
+        self, path: ObjectPath, *, uid: str = "", grace_period_seconds: int | None = None
+    ) -> None:
+        """Delete an object; with `uid`, only if it is still that one (else 409).
+
+        Without a grace period the object's own applies. Raises ApiError, TransportError.
+        """
+        options = _DeleteOptions(grace_period_seconds, {"uid": uid} if uid else {})
+        body = msgspec.json.encode(options)
+        await self._body(Request("DELETE", path.path, body=body))
+
+    async def list(
+        self,
+        resource: Resource,
+        decode: Decode[T],
+        selection: Selection = EVERYTHING,
+        *,
+        resource_version: str = "",
+    ) -> Listing[T]:
+        """All selected objects.
+
+        `resource_version` "" asks for the newest state, "0" for any state the server has at
+        hand, another value for a state at least that new. Raises ApiError, MalformedError,
+        TransportError.
+        """
+        path = resource.collection(selection.namespace).path
+        items: MutableSequence[T] = []
+        whole = _first_page_query(selection, resource_version)
+        query, token = (*whole, *_limit_for(resource_version)), ""
+        while True:
+            try:
+                page = await self._page(Request("GET", path, query))
+            except ApiError as error:
+                if not (error.expired and token):
+                    raise
+                items, query, token = [], whole, ""
+                continue
+            await _decode_into(items, page.items or (), decode)
+            token = page.metadata.continue_
+            if not token:
+                return Listing(page.metadata.resource_version, items)
+            query = _next_page_query(selection, token)
+
+    def watch(
+        self,
+        resource: Resource,
+        selection: Selection = EVERYTHING,
+        *,
+        resource_version: str,
+        timeout_seconds: int,
+    ) -> AbstractAsyncContextManager[EventStream]:
+        """Changes after `resource_version`, with bookmarks, for `timeout_seconds` at most.
+
+        Raises ApiError, TransportError on entering; see EventStream for what follows.
+        """
+        query = (
+            *selection.query(),
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", resource_version),
+            ("timeoutSeconds", str(timeout_seconds)),
+        )
+        path = resource.collection(selection.namespace).path
+        silence = timeout_seconds + WATCH_GRACE_SECONDS
+        return self._events(Request("GET", path, query, silence_limit=silence))
+
+    @asynccontextmanager
+    async def _events(self, request: Request) -> AsyncIterator[EventStream]:
+        async with self._transport.stream(request) as stream:
+            if stream.status != 200:
+                body = await stream.read()
+                raise error_from_body(request, stream.status, stream.headers, body)
+            yield EventStream(request, stream)
+
+    async def _page(self, request: Request) -> _Page:
+        try:
+            return _pages.decode(await self._body(request))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise MalformedError(f"{request}: not a list of objects: {error}") from error
+
+    async def _body(self, request: Request) -> bytes:
+        response = await self._transport.request(request)
+        if not 200 <= response.status < 300:
+            raise error_from_body(request, response.status, response.headers, response.body)
+        return response.body
+
+
+def _first_page_query(selection: Selection, resource_version: str) -> tuple[tuple[str, str], ...]:
+    version = (("resourceVersion", resource_version),) if resource_version else ()
+    return (*selection.query(), *version)
+
+
+def _limit_for(resource_version: str) -> tuple[tuple[str, str], ...]:
+    # With a limit, a version means "exactly this one" to the server, which it may have forgotten.
+    return (("limit", str(CHUNK)),) if resource_version in ("", "0") else ()
+
+
+def _next_page_query(selection: Selection, token: str) -> tuple[tuple[str, str], ...]:
+    return (*selection.query(), ("limit", str(CHUNK)), ("continue", token))
+
+
+async def _decode_into(
+    items: MutableSequence[T], raws: Sequence[msgspec.Raw], decode: Decode[T]
+) -> None:
+    """Decode in slices, so that a large list does not hold up the event loop's other work."""
+    for start in range(0, len(raws), CHUNK):
+        items.extend(map(decode, raws[start : start + CHUNK]))
+        await asyncio.sleep(0)

@@ -1,0 +1,244 @@
+"""Where the API server is and who we are there, found the way kubectl and client-go find it.
+
+`connect` takes the first that applies:
+
+1. a server URL that was given: plain, without credentials;
+2. a kubeconfig that was given;
+3. the service account of the pod we run in, if KUBERNETES_SERVICE_HOST is set and no context
+   was asked for;
+4. the default kubeconfig: $KUBECONFIG (several files, separated as in $PATH) or ~/.kube/config.
+
+kubernetes_asyncio reads the files and runs the credential plugins; what it puts into a
+`Configuration` becomes an `Endpoint`. Tokens stay fresh: a service account's is read again every
+minute, a credential plugin's is renewed before it expires, and after any 401 the next request
+loads everything anew. Client certificates and the CA are read once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+import yaml
+from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.config import ConfigException
+from kubernetes_asyncio.config.incluster_config import (
+    SERVICE_CERT_FILENAME,
+    SERVICE_HOST_ENV_NAME,
+    SERVICE_PORT_ENV_NAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
+from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+from extender.kube.http_transport import AiohttpTransport, Endpoint
+from extender.kube.proxying import proxy_for
+from extender.kube.transport import TransportError
+
+# What kubernetes_asyncio raises: it checks little before it reads, so that a file of another
+# shape shows as one of the second row.
+_NAMED_FAULTS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
+_SHAPE_FAULTS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class ConnectionConfigError(Exception):
+    """The way to the API server is not described well enough; says what, where and what to do."""
+
+
+async def connect(
+    server: str | None = None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> AiohttpTransport:
+    """A transport to the server that the arguments and the environment name.
+
+    `context` picks a kubeconfig's context instead of its current one. Raises
+    ConnectionConfigError. Whether the server is reachable shows with the first request.
+    """
+    if server is not None:
+        return AiohttpTransport(server_endpoint(server, environ))
+    if kubeconfig is None and environ.get(SERVICE_HOST_ENV_NAME) and context is None:
+        return AiohttpTransport(await in_cluster_endpoint(environ))
+    return AiohttpTransport(await kubeconfig_endpoint(kubeconfig, context, environ))
+
+
+def server_endpoint(url: str, environ: Mapping[str, str] = os.environ) -> Endpoint:
+    """A server without credentials, e.g. `http://127.0.0.1:8001`. Raises ConnectionConfigError."""
+    checked = _checked_url(url, "--server")
+    return Endpoint(checked, proxy=proxy_for(checked, environ))
+
+
+async def kubeconfig_endpoint(
+    path: Path | None, context: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Endpoint:
+    """The cluster and user of a kubeconfig; without a path, of the default one.
+
+    Raises ConnectionConfigError.
+    """
+    paths = str(path) if path is not None else _default_kubeconfig(environ)
+    configuration = _blank_configuration()
+
+    async def load() -> None:
+        await _load_kubeconfig(paths, context, configuration)
+
+    where = f"kubeconfig {paths}"
+    await _load_or_explain(load, where)
+    return _endpoint(configuration, load, where, environ)
+
+
+async def in_cluster_endpoint(
+    environ: Mapping[str, str] = os.environ,
+    token_file: Path = Path(SERVICE_TOKEN_FILENAME),
+    ca_file: Path = Path(SERVICE_CERT_FILENAME),
+) -> Endpoint:
+    """The cluster that runs the pod we are in, as the pod's service account.
+
+    Raises ConnectionConfigError.
+    """
+    configuration = _blank_configuration()
+
+    async def load() -> None:
+        loader = InClusterConfigLoader(str(token_file), str(ca_file), environ=dict(environ))
+        await asyncio.to_thread(loader.load_and_set, configuration)
+
+    where = f"service account ({SERVICE_HOST_ENV_NAME}, {SERVICE_PORT_ENV_NAME}, {token_file})"
+    await _load_or_explain(load, where)
+    return _endpoint(configuration, load, where, environ)
+
+
+class _ConfiguredCredentials:
+    """The token of a Configuration, renewed by its hook and loaded anew after a refusal."""
+
+    def __init__(
+        self, configuration: Configuration, load: Callable[[], Awaitable[None]], where: str
+    ) -> None:
+        self._configuration = configuration
+        self._load = load
+        self._where = where
+        self._stale = False
+        self._renewing = asyncio.Lock()
+
+    async def authorization(self) -> str | None:
+        """The Authorization header. Raises TransportError if the token cannot be renewed."""
+        async with self._renewing:  # one run of a credential plugin serves all who wait
+            try:
+                return await self._current()
+            except (*_NAMED_FAULTS, *_SHAPE_FAULTS) as error:
+                raise TransportError(f"{self._where}: no credentials: {_line(error)}") from error
+
+    def refused(self) -> None:
+        """Load everything anew before the next request."""
+        self._stale = True
+
+    async def _current(self) -> str | None:
+        if self._stale:
+            await self._load()
+            self._stale = False
+        token = await self._configuration.get_api_key_with_prefix("BearerToken")
+        # Token files end in a newline, which must not get into a header.
+        return token.strip() if token else None
+
+
+async def _load_kubeconfig(paths: str, context: str | None, configuration: Configuration) -> None:
+    await asyncio.to_thread(_require_a_file, paths)
+    merger = await asyncio.to_thread(KubeConfigMerger, paths)
+    loader = KubeConfigLoader(
+        config_dict=merger.config,
+        active_context=context,
+        config_base_path=None,  # certificate paths are relative to the file that names them
+        config_persister=merger.save_changes,  # an OIDC refresh token is used up by refreshing
+    )
+    if not _user_of(loader):
+        raise ConfigException("expected the context to name a user (one without fields will do)")
+    await loader.load_and_set(configuration)
+    if not configuration.host:
+        raise ConfigException("expected the context's cluster to have a server")
+
+    async def renew(configuration: Configuration) -> None:
+        if hasattr(loader, "exec_plugin_expiry"):  # without it the plugin would run every time
+            await loader.load_from_exec_plugin()
+            configuration.api_key["BearerToken"] = loader.token
+
+    configuration.refresh_api_key_hook = renew
+
+
+async def _load_or_explain(load: Callable[[], Awaitable[None]], where: str) -> None:
+    try:
+        await load()
+    except (*_NAMED_FAULTS, *_SHAPE_FAULTS) as error:
+        raise ConnectionConfigError(f"{where}: {_line(error)}") from error
+
+
+def _endpoint(
+    configuration: Configuration,
+    load: Callable[[], Awaitable[None]],
+    where: str,
+    environ: Mapping[str, str],
+) -> Endpoint:
+    url = _checked_url(configuration.host or "", where)
+    return Endpoint(
+        url=url,
+        credentials=_ConfiguredCredentials(configuration, load, where),
+        tls=_tls(configuration, where) if url.startswith("https:") else None,
+        tls_server_name=configuration.tls_server_name,
+        proxy=configuration.proxy or proxy_for(url, environ),
+    )
+
+
+def _user_of(loader: KubeConfigLoader) -> str | None:
+    current = loader.current_context
+    return current["context"].get("user") if current else None
+
+
+def _blank_configuration() -> Configuration:
+    configuration = Configuration()
+    configuration.host = ""  # an unset server must not become somebody's default
+    return configuration
+
+
+def _default_kubeconfig(environ: Mapping[str, str]) -> str:
+    return environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
+
+def _require_a_file(paths: str) -> None:
+    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path):
+        raise ConfigException(
+            "no such file; expected a kubeconfig (name it with --kubeconfig or KUBECONFIG, "
+            "or give the server with --server)"
+        )
+
+
+def _checked_url(url: str, where: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConnectionConfigError(f"{where}: server {url!r}: expected http(s)://HOST[:PORT]")
+    return url.rstrip("/")
+
+
+def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    except OSError as error:
+        raise ConnectionConfigError(f"{where}: certificates: {_line(error)}") from error
+    # Python 3.13 asks for extensions that Go, which issues most cluster certificates, leaves out.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _line(error: BaseException) -> str:
+    """What an error says, on one line."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return (
+        f"not the shape that kubectl writes: {said}" if isinstance(error, _SHAPE_FAULTS) else said
+    )

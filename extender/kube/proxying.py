@@ -1,0 +1,53 @@
+"""Which proxy the environment asks for, by the rules of Go's ProxyFromEnvironment.
+
+HTTPS_PROXY or HTTP_PROXY by the URL's scheme, in capitals or not. No proxy for `localhost`, for
+loopback addresses, and for what NO_PROXY lists, separated by commas: `*`, an address, a network
+(`10.0.0.0/8`), or a domain, which covers its subdomains (`example.com`, `.example.com`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import urlsplit
+
+
+def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
+    """The URL of the proxy for requests to `url`, or None to go there directly."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    proxy = _either_case(environ, f"{parts.scheme}_proxy")
+    exceptions = _either_case(environ, "no_proxy").lower().split(",")
+    direct = _is_local(host) or any(_covers(entry.strip(), host) for entry in exceptions)
+    return None if direct else proxy or None
+
+
+def _either_case(environ: Mapping[str, str], name: str) -> str:
+    return environ.get(name.upper()) or environ.get(name) or ""
+
+
+def _is_local(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _covers(entry: str, host: str) -> bool:
+    address = _address(host)
+    if address is not None:
+        return entry == "*" or _contains(entry, address)
+    domain = entry.removeprefix(".")
+    return entry == "*" or (domain != "" and f".{host}".endswith(f".{domain}"))
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _contains(entry: str, address: IPv4Address | IPv6Address) -> bool:
+    try:
+        return address in ip_network(entry, strict=False)
+    except ValueError:  # an exception that names a domain
+        return False

@@ -1,0 +1,65 @@
+"""Resources of the Kubernetes API and the paths under which they are served.
+
+The core group (group "") lives under /api/VERSION, every other under /apis/GROUP/VERSION; a
+namespaced object below namespaces/NAMESPACE. A path to one object and a path to a collection are
+different types, so that a DELETE meant for one pod cannot hit them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionPath:
+    """Where objects are listed and created."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPath:
+    """Where one object is read and written."""
+
+    path: str
+
+    def subresource(self, name: str) -> ObjectPath:
+        """The object's `status`, `eviction`, `binding`, ..."""
+        return ObjectPath(f"{self.path}/{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object as the API names it; `group` is "" for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def collection(self, namespace: str = "") -> CollectionPath:
+        """All objects of a namespace, or of every namespace. Raises ValueError if cluster-wide."""
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self} have no namespace, but {namespace!r} was given")
+        prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        infix = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+        return CollectionPath(f"{prefix}{infix}/{self.plural}")
+
+    def object(self, name: str, namespace: str = "") -> ObjectPath:
+        """One object. Raises ValueError if the name is empty or the namespace does not fit."""
+        if not name or (self.namespaced and not namespace):
+            raise ValueError(f"{self}: expected a name and, if namespaced, a namespace")
+        return ObjectPath(f"{self.collection(namespace).path}/{quote(name, safe='')}")
+
+
+NODES = Resource("", "v1", "nodes", namespaced=False)
+PODS = Resource("", "v1", "pods", namespaced=True)
+NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", namespaced=True)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", namespaced=True)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)

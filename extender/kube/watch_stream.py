@@ -1,0 +1,76 @@
+"""A watch's lines read as events.
+
+Each line is one frame `{"type": ..., "object": ...}`. ADDED, MODIFIED and DELETED carry an
+object, BOOKMARK carries only the resourceVersion that the watch has reached, ERROR carries a
+Status and is the last. The version of the last event, bookmarks included, is where a broken
+watch may be resumed without losing or repeating an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from extender.kube.api_error import MalformedError, error_from_status
+from extender.kube.transport import LineTooLongError, Request, Stream
+
+_CHANGES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One frame of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    resource_version: str
+    object: msgspec.Raw
+
+
+class EventStream:
+    """A running watch: iterate for its events, in the server's order, until the server ends it.
+
+    Raises ApiError for an ERROR frame, TransportError when the connection breaks, and
+    MalformedError for a frame that cannot be read: resuming would meet it again, so only a new
+    list leads past it.
+    """
+
+    def __init__(self, request: Request, stream: Stream) -> None:
+        self._request = request
+        self._lines = aiter(stream)
+
+    def __aiter__(self) -> EventStream:
+        return self
+
+    async def __anext__(self) -> Event:
+        try:
+            frame = _frames.decode(await anext(self._lines))
+            if frame.type == "ERROR":
+                raise error_from_status(self._request, frame.object)
+            return _event(frame)
+        except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise MalformedError(f"{self._request}: unreadable watch frame: {error}") from error
+
+
+class _Frame(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+
+
+_frames = msgspec.json.Decoder(_Frame)
+_objects = msgspec.json.Decoder(_Object)
+
+
+def _event(frame: _Frame) -> Event:
+    version = _objects.decode(frame.object).metadata.resource_version
+    if frame.type not in _CHANGES or not version:
+        raise msgspec.ValidationError(f"type {frame.type!r}, resourceVersion {version!r}")
+    return Event(frame.type, version, frame.object)
