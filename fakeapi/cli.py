@@ -15,7 +15,7 @@ from extender.cli import build, run
 from extender.config import ConfigError
 from extender.kube.manifests import ManifestError, read_manifests
 from extender.kube.transport import Transport
-from extender.serving import until_told_to_stop
+from extender.serving import told_to_stop
 from fakeapi import demo
 from fakeapi.api.errors import StatusError
 from fakeapi.harness import FakeCluster, write_kubeconfig
@@ -64,8 +64,9 @@ async def _serve(
         async with cluster:
             if kubeconfig_out is not None:
                 write_kubeconfig(kubeconfig_out, cluster.url)
+            stop = told_to_stop()  # before the line that invites others to send the signal
             print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - promised on stdout
-            await until_told_to_stop()
+            await stop.wait()
     except OSError as error:
         raise ConfigError(f"{host}:{port}: {error.strerror or error}") from None
 

@@ -158,11 +158,10 @@ def _pod(
 ) -> Document:
     pod = _object("v1", "Pod", name, namespace)
     pod["metadata"] |= {"uid": uid, "labels": {"app": app}}
-    container = {
-        "name": app,
-        "image": f"registry.example/{app}",
-        "resources": {"requests": requests},
-    }
+    # What cannot be overcommitted must be limited as well.
+    limits = {name: amount for name, amount in requests.items() if "/" in name}
+    resources = {"requests": requests, **({"limits": limits} if limits else {})}
+    container = {"name": app, "image": f"example/{app}", "resources": resources}
     pod["spec"] = {"containers": [container], "schedulerName": "default-scheduler"}
     if priority_class:
         pod["spec"] |= {

@@ -1,0 +1,11 @@
+"""The API server's behaviour as pure functions and values."""
+
+from __future__ import annotations
+
+from fakeapi.api.dispatch import Api
+from fakeapi.api.errors import StatusError
+from fakeapi.api.messages import Request, Response, parse_query
+from fakeapi.api.metadata import Sources
+from fakeapi.api.watching import Watch
+
+__all__ = ["Api", "Request", "Response", "Sources", "StatusError", "Watch", "parse_query"]

@@ -1,0 +1,91 @@
+"""Loading: a world as ``kubectl get -o json`` prints it becomes the store's content.
+
+Objects are stored as they are given, status, uid and timestamps included; only their
+resourceVersion is new. An object of the same name is replaced. Either all are stored or none:
+everything is checked first. Namespaces that objects live in but nobody gave are made, since no
+object can be without its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fakeapi.api.bodies import read_json
+from fakeapi.api.errors import StatusError, bad_request
+from fakeapi.api.metadata import check_document, check_name
+from fakeapi.api.registry import Registry, Target
+from fakeapi.kinds import Kinds
+from fakeapi.kinds.builtin import NAMESPACES
+from fakeapi.store import Document
+
+_DEFAULT_NAMESPACE = "default"
+
+
+def parse_documents(body: bytes) -> list[Document]:
+    """Read one object, a ``List`` of any kind, an array, or one of these per line (JSON lines).
+
+    Raises StatusError (400) if a piece is no JSON or no object.
+    """
+    try:
+        pieces = [read_json(body)]
+    except StatusError:
+        lines = [line for line in body.splitlines() if line.strip()]
+        if len(lines) < 2:
+            raise
+        pieces = [read_json(line) for line in lines]
+    return [document for piece in pieces for document in flatten(piece)]
+
+
+def flatten(piece: Any) -> Iterator[Document]:
+    """Give the objects that an object, list document or array stands for.
+
+    Items of a typed list (``PodList``) may leave out kind and apiVersion, as upstream's do. Raises
+    StatusError (400).
+    """
+    if isinstance(piece, list):
+        for element in piece:
+            yield from flatten(element)
+    elif not isinstance(piece, dict):
+        raise bad_request("expected an object, a List or an array of objects")
+    elif isinstance(piece.get("items"), list) and str(piece.get("kind", "")).endswith("List"):
+        item_kind = piece["kind"].removesuffix("List")
+        header = {"kind": item_kind, "apiVersion": piece.get("apiVersion")} if item_kind else {}
+        for item in piece["items"]:
+            for document in flatten(item):
+                yield {**header, **document}
+    else:
+        yield piece
+
+
+def load(registry: Registry, kinds: Kinds, documents: Iterable[Document]) -> int:
+    """Store all documents, taking them over, and count them; raises StatusError (400, 422)."""
+    checked = [_check(kinds, index, document) for index, document in enumerate(documents)]
+    for target, document in checked:
+        registry.put(target, document)
+    for namespace in dict.fromkeys(t.namespace for t, _ in checked if t.kind.namespaced):
+        ensure_namespace(registry, namespace)
+    return len(checked)
+
+
+def ensure_namespace(registry: Registry, name: str) -> None:
+    """Create a namespace unless it is there."""
+    if registry.store.get(NAMESPACES, name) is None:
+        registry.create(Target(NAMESPACES), {"metadata": {"name": name}})
+
+
+def _check(kinds: Kinds, index: int, document: Document) -> tuple[Target, Document]:
+    api_version, kind_name = str(document.get("apiVersion")), str(document.get("kind"))
+    kind = kinds.of(api_version, kind_name)
+    if kind is None:
+        raise bad_request(
+            f"document {index}: no kind {kind_name!r} in version {api_version!r} is served here"
+        )
+    metadata = check_document(kind, document)
+    check_name(kind, metadata.get("name", ""))
+    metadata.pop("resourceVersion", None)
+    if not kind.namespaced:
+        return Target(kind, "", metadata["name"]), document
+    namespace = metadata["namespace"] = metadata.get("namespace") or _DEFAULT_NAMESPACE
+    check_name(NAMESPACES, namespace)
+    return Target(kind, namespace, metadata["name"]), document

@@ -1,0 +1,106 @@
+"""Management below ``/_fakeapi/``: what a real API server has no endpoint for.
+
+POST reset     drop everything; versions go on, and every watch expires
+POST load      store objects as they are given (see :mod:`fakeapi.api.loading`)
+POST compact   forget the history up to now, or up to ``?resourceVersion=N``
+GET  history   every event that is still known, after ``?since=N``
+GET  requests  the newest requests to the API, oldest first
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.dispatch import Api
+from fakeapi.api.errors import StatusError, method_not_allowed
+from fakeapi.api.loading import parse_documents
+from fakeapi.api.messages import TEXT, Request, Response
+from fakeapi.api.options import parse_version
+from fakeapi.api.watching import encode_event
+
+PREFIX: Final = "/_fakeapi/"
+REMEMBERED_REQUESTS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request to the API as it was answered; ``query`` as it was sent."""
+
+    method: str
+    path: str
+    query: str
+    user_agent: str
+    status: int
+
+    def document(self) -> dict[str, str | int]:
+        """Give the record as JSON."""
+        return {
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "userAgent": self.user_agent,
+            "status": self.status,
+        }
+
+
+class Management:
+    """The management endpoints of one API, and the log of its requests."""
+
+    def __init__(self, api: Api) -> None:
+        self.requests: deque[RequestRecord] = deque(maxlen=REMEMBERED_REQUESTS)
+        self._api = api
+        self._actions: dict[str, tuple[str, Callable[[Request], Response]]] = {
+            "reset": ("POST", self._reset),
+            "load": ("POST", self._load),
+            "compact": ("POST", self._compact),
+            "history": ("GET", self._history),
+            "requests": ("GET", self._requests),
+        }
+
+    def handle(self, request: Request) -> Response:
+        """Answer a request below the prefix."""
+        name = request.path.removeprefix(PREFIX)
+        if name not in self._actions:
+            known = ", ".join(self._actions)
+            return Response(404, f"no {name!r} here, only {known}\n".encode(), TEXT)
+        method, action = self._actions[name]
+        try:
+            if request.method != method:
+                raise method_not_allowed()
+            return action(request)
+        except StatusError as error:
+            return error.response()
+
+    def _reset(self, _request: Request) -> Response:
+        self._api.reset()
+        return self._version()
+
+    def _load(self, request: Request) -> Response:
+        loaded = self._api.load(parse_documents(request.body))
+        return _answer({"loaded": loaded})
+
+    def _compact(self, request: Request) -> Response:
+        version = parse_version(request.query.get("resourceVersion", ""))
+        self._api.store.compact(int(version or self._api.store.version))
+        return self._version()
+
+    def _history(self, request: Request) -> Response:
+        since = int(parse_version(request.query.get("since", "")) or "0")
+        events = [event for event in self._api.store.history() if event.version > since]
+        lines = b",".join([encode_event(event).rstrip() for event in events])
+        return Response(200, b'{"events":[' + lines + b"]}\n")
+
+    def _requests(self, _request: Request) -> Response:
+        return _answer({"requests": [record.document() for record in self.requests]})
+
+    def _version(self) -> Response:
+        return _answer({"resourceVersion": str(self._api.store.version)})
+
+
+def _answer(document: dict[str, Any]) -> Response:
+    return Response(200, orjson.dumps(document) + b"\n")

@@ -1,0 +1,156 @@
+"""What every document must be before it is stored: its type, its metadata's shape, its name.
+
+Only what the server itself reads is checked. Of the rest (a pod's spec, say) everything is taken.
+
+Source: k8s.io/apimachinery/pkg/apis/meta/v1 (ObjectMeta) and pkg/api/validation; upstream's decoder
+for the wording of type errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakeapi.api.errors import Cause, bad_request, invalid
+from fakeapi.kinds import Kind
+from fakeapi.store import Document
+
+_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_NAME: Final = re.compile(_SUBDOMAIN, re.ASCII)
+_NAME_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
+)
+_MAX_NAME: Final = 253
+_MAX_GENERATED_BASE: Final = 58
+
+_JSON_TYPES: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "bool"),
+    (int, "number"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the server's own values come from; passed in, so that a seed can repeat them.
+
+    ``timestamp(s)``: RFC 3339, UTC, whole seconds, of ``s`` seconds from now. ``uid()``: a new UID.
+    ``suffix()``: five characters for a generated name.
+    """
+
+    timestamp: Callable[[int], str]
+    uid: Callable[[], str]
+    suffix: Callable[[], str]
+
+
+def check_document(kind: Kind, document: Document) -> dict[str, Any]:
+    """Check type and shapes, drop nulls, and give the metadata (the document's own).
+
+    Raises StatusError (400).
+    """
+    _check_type(kind, document)
+    for name in ("metadata", "spec", "status"):
+        if document.get(name, {}) is None:
+            del document[name]
+        elif not isinstance(document.get(name, {}), dict):
+            raise _wrong_type(kind, document[name], name, "object")
+    metadata: dict[str, Any] = document.setdefault("metadata", {})
+    for name in [name for name, value in metadata.items() if value is None]:
+        del metadata[name]
+    for name, (go_type, fits) in _MEMBERS.items():
+        if name in metadata and not fits(metadata[name]):
+            raise _wrong_type(kind, metadata[name], f"metadata.{name}", go_type)
+    finalizers = (document.get("spec") or {}).get("finalizers")
+    if kind.first_spec_finalizers and not (finalizers is None or _is_text_list(finalizers)):
+        raise _wrong_type(kind, finalizers, "spec.finalizers", "[]v1.FinalizerName")
+    return metadata
+
+
+def check_name(kind: Kind, name: str) -> None:
+    """Check the name of an object to be created; raises StatusError (422)."""
+    if not name:
+        cause = Cause(
+            "FieldValueRequired",
+            "Required value: name or generateName is required",
+            "metadata.name",
+        )
+        raise invalid(kind.qualified_kind, name, [cause])
+    rule = _NAME_RULE if not _NAME.fullmatch(name) else ""
+    if len(name) > _MAX_NAME:
+        rule = f"must be no more than {_MAX_NAME} characters"
+    if rule:
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": {rule}', "metadata.name")
+        raise invalid(kind.qualified_kind, name, [cause])
+
+
+def generated_name(base: str, sources: Sources) -> str:
+    """Give a name that begins with (at most 58 characters of) ``base``."""
+    return base[:_MAX_GENERATED_BASE] + sources.suffix()
+
+
+def _check_type(kind: Kind, document: Mapping[str, Any]) -> None:
+    api_version = document.get("apiVersion") or kind.api_version
+    if api_version != kind.api_version:
+        raise bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({kind.api_version})"
+        )
+    name = document.get("kind") or kind.kind
+    if name != kind.kind:
+        raise bad_request(
+            f'{name} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"converting ({name}) to ({kind.kind}): unknown conversion"
+        )
+
+
+def _wrong_type(kind: Kind, value: Any, where: str, go_type: str) -> Exception:
+    json_type = next(name for python_type, name in _JSON_TYPES if isinstance(value, python_type))
+    return bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: '
+        f"cannot unmarshal {json_type} into Go struct field {kind.kind}.{where} of type {go_type}"
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _is_text_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_object_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+_MEMBERS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "name": ("string", _is_text),
+    "generateName": ("string", _is_text),
+    "namespace": ("string", _is_text),
+    "uid": ("types.UID", _is_text),
+    "resourceVersion": ("string", _is_text),
+    "generation": ("int64", _is_integer),
+    "creationTimestamp": ("v1.Time", _is_text),
+    "deletionTimestamp": ("v1.Time", _is_text),
+    "deletionGracePeriodSeconds": ("int64", _is_integer),
+    "labels": ("map[string]string", _is_text_map),
+    "annotations": ("map[string]string", _is_text_map),
+    "finalizers": ("[]string", _is_text_list),
+    "ownerReferences": ("[]v1.OwnerReference", _is_object_list),
+    "managedFields": ("[]v1.ManagedFieldsEntry", _is_object_list),
+}

@@ -1,0 +1,131 @@
+"""What the query of a list, watch or get says, checked as upstream checks it.
+
+Source: k8s.io/apimachinery/pkg/apis/meta/internalversion/validation and pkg/runtime conversion of
+query parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fakeapi.api.errors import Cause, bad_request, invalid
+
+_FORBIDDEN = "FieldValueForbidden"
+_LIST_OPTIONS = "ListOptions.meta.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Options of a list or watch; ``version`` is the resourceVersion as sent, "" if unset."""
+
+    labels: str = ""
+    fields: str = ""
+    version: str = ""
+    match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    watch: bool = False
+    bookmarks: bool = False
+    timeout_seconds: int | None = None
+    initial_events: bool | None = None
+
+    @property
+    def at_least(self) -> int:
+        """The resourceVersion as a number; 0 if unset."""
+        return int(self.version or "0")
+
+
+def parse_list_options(query: Mapping[str, str]) -> ListOptions:
+    """Read and check the options; raises StatusError (400 or 422)."""
+    options = ListOptions(
+        labels=query.get("labelSelector", ""),
+        fields=query.get("fieldSelector", ""),
+        version=parse_version(query.get("resourceVersion", "")),
+        match=query.get("resourceVersionMatch", ""),
+        limit=_integer(query, "limit") or 0,
+        continue_token=query.get("continue", ""),
+        watch=bool(_flag(query, "watch")),
+        bookmarks=bool(_flag(query, "allowWatchBookmarks")),
+        timeout_seconds=_integer(query, "timeoutSeconds"),
+        initial_events=_flag(query, "sendInitialEvents"),
+    )
+    causes = _watch_faults(options) if options.watch else _list_faults(options)
+    if causes:
+        raise invalid(_LIST_OPTIONS, "", causes)
+    return options
+
+
+def parse_version(text: str) -> str:
+    """Check that a resourceVersion is empty or a decimal number; raises StatusError (400)."""
+    if text and not re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):
+        raise bad_request(
+            f'resourceVersion: Invalid value: "{text}": '
+            f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
+    return text
+
+
+def parse_integer(name: str, text: str) -> int:
+    """Read a number of up to 64 bits; raises StatusError (400) naming the parameter."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII):
+        raise bad_request(f'{name}: strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def _integer(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    return parse_integer(name, text) if text else None
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool | None:
+    """Read a boolean as upstream does: only "false" and "0" mean no."""
+    value = query.get(name)
+    return None if value is None else value.lower() not in ("false", "0")
+
+
+def _forbid(field: str, why: str) -> Cause:
+    return Cause(_FORBIDDEN, f"Forbidden: {why}", field)
+
+
+def _known_match(options: ListOptions) -> list[Cause]:
+    if options.match in ("", "Exact", "NotOlderThan"):
+        return []
+    message = f'Unsupported value: "{options.match}": supported values: "Exact", "NotOlderThan", ""'
+    return [Cause("FieldValueNotSupported", message, "resourceVersionMatch")]
+
+
+def _list_faults(options: ListOptions) -> list[Cause]:
+    causes = []
+    field = "resourceVersionMatch"
+    if options.initial_events is not None:
+        causes.append(_forbid("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if not options.match:
+        return causes
+    if not options.version:
+        causes.append(
+            _forbid(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+        )
+    if options.continue_token:
+        causes.append(_forbid(field, "resourceVersionMatch is forbidden when continue is provided"))
+    causes += _known_match(options)
+    if options.match == "Exact" and options.version == "0":
+        causes.append(
+            _forbid(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+        )
+    return causes
+
+
+def _watch_faults(options: ListOptions) -> list[Cause]:
+    field = "resourceVersionMatch"
+    if options.initial_events is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        return [_forbid(field, why)] if options.match else []
+    causes = []
+    if options.match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(_forbid(field, why))
+    if options.continue_token:
+        causes.append(_forbid(field, "resourceVersionMatch is forbidden when continue is provided"))
+    return causes

@@ -1,0 +1,105 @@
+"""Patches: three media types, each a function from a document and a patch to a new document.
+
+- ``application/merge-patch+json`` (RFC 7386): maps merge, null deletes, all else replaces.
+- ``application/json-patch+json`` (RFC 6902): operations in order, all or none.
+- ``application/strategic-merge-patch+json``: see :mod:`fakeapi.api.strategic`.
+
+Server-side apply is answered 415. Limits as upstream: 10,000 JSON patch operations, and what
+``copy`` operations copy may not exceed the size of a request body (a few nested copies could
+otherwise fill any memory).
+
+Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import jsonpatch
+import jsonpointer
+import orjson
+
+from fakeapi.api.bodies import media_type, read_json
+from fakeapi.api.errors import StatusError, bad_request, unprocessable_patch, unsupported_media_type
+from fakeapi.api.strategic import strategic_merge
+from fakeapi.kinds import Kind
+from fakeapi.store import Document
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+
+MAX_OPERATIONS: Final = 10_000
+MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
+
+
+def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) -> Document:
+    """Give the patched document; ``document`` may be reused in it.
+
+    Raises StatusError: 415 unknown patch type, 400 malformed patch, 413 too much of it, 422 it does
+    not apply.
+    """
+    patch_type = media_type(content_type)
+    if patch_type not in PATCH_TYPES:
+        raise unsupported_media_type(PATCH_TYPES)
+    patch = read_json(body)
+    if patch_type == JSON_PATCH:
+        patched = json_patch(document, patch)
+    elif not isinstance(patch, dict):
+        raise bad_request("error decoding patch: expected one JSON object")
+    elif patch_type == MERGE_PATCH:
+        patched = merge_patch(document, patch)
+    else:
+        patched = strategic_merge(kind, document, patch)
+    if not isinstance(patched, dict):
+        raise unprocessable_patch("the patch leaves no object behind")
+    return patched
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch; source: RFC 7386, section 2."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def json_patch(document: Any, operations: Any) -> Any:
+    """Apply a JSON patch; raises StatusError (400, 413, 422)."""
+    if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
+        raise bad_request("error decoding patch: expected a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        raise _too_large(
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, "
+            f"got {len(operations)}"
+        )
+    try:
+        return _apply_operations(document, operations)
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+        raise unprocessable_patch(str(error)) from None
+    except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+        raise unprocessable_patch(f"an operation does not fit the object: {error}") from None
+
+
+def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
+    copied = 0
+    for operation in operations:
+        if operation.get("op") == "copy":
+            source = jsonpointer.resolve_pointer(document, str(operation.get("from")))
+            copied += len(orjson.dumps(source))
+            if copied > MAX_COPIED_BYTES:
+                raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
+        document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
+    orjson.dumps(document)  # operations may nest deeper than any body can; a TypeError says so
+    return document
+
+
+def _too_large(message: str) -> StatusError:
+    return StatusError(413, "RequestEntityTooLarge", message)

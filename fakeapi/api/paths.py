@@ -1,0 +1,56 @@
+"""Paths: which objects a URL names.
+
+    /api/v1/pods                                 all pods
+    /api/v1/namespaces/default/pods              one namespace's pods
+    /apis/apps/v1/namespaces/x/replicasets/web   one object
+    /api/v1/namespaces/x/pods/web/status         its subresource
+    /api/v1/namespaces/x                         a namespace (and /status its subresource)
+
+Source: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakeapi.api.errors import unknown_resource
+from fakeapi.api.registry import Target
+from fakeapi.kinds import Kinds
+
+_ITEM_DEPTH = 3
+
+
+def group_version_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
+    """Split a path into group, version and what stands below; None if it is no such path."""
+    match path.strip("/").split("/"):
+        case ["api", version, *rest]:
+            return "", version, tuple(rest)
+        case ["apis", group, version, *rest]:
+            return group, version, tuple(rest)
+    return None
+
+
+def find_target(kinds: Kinds, group: str, version: str, rest: Sequence[str]) -> Target:
+    """Give what the path below a group and version names; raises StatusError (404)."""
+    namespace, below = _split_namespace(kinds, group, version, rest)
+    plural, name, subresource = (*below, "", "")[:_ITEM_DEPTH]
+    kind = kinds.at(group, version, plural)
+    wrong_scope = kind is not None and bool(namespace) and not kind.namespaced
+    nameless = kind is not None and kind.namespaced and bool(name) and not namespace
+    unnamed = len(below) > _ITEM_DEPTH or "" in below
+    if kind is None or wrong_scope or nameless or unnamed:
+        raise unknown_resource()
+    if subresource and subresource not in kind.subresources:
+        raise unknown_resource()
+    return Target(kind, namespace, name, subresource)
+
+
+def _split_namespace(
+    kinds: Kinds, group: str, version: str, rest: Sequence[str]
+) -> tuple[str, Sequence[str]]:
+    """Split off the namespace; /namespaces/x/status is a subresource, not a collection in x."""
+    match rest:
+        case ("namespaces", namespace, plural, *_) if namespace:
+            if group or kinds.at(group, version, plural) is not None:
+                return namespace, rest[2:]
+    return "", rest

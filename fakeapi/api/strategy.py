@@ -1,0 +1,103 @@
+"""What the server itself puts into an object when it is created, updated or has its status updated.
+
+    write             from the client              from the server, or kept as it was
+    create            metadata, spec               uid, creationTimestamp, generation 1, status
+    update            metadata, spec               identity, deletion, status
+    update of status  metadata but owners, status  identity, deletion, owners, spec
+
+``metadata.generation`` counts changes of the spec, for kinds that have it. Of a kind whose
+``first_status`` is None (nodes), create keeps the client's status.
+
+Source: k8s.io/apiserver/pkg/registry/rest (create.go, update.go) and the strategies of the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from fakeapi.api.metadata import Sources
+from fakeapi.kinds import Kind
+from fakeapi.store import Document
+
+_IDENTITY = (
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
+    """Fill in what the server sets on create; ``document`` has its name and namespace."""
+    metadata = document["metadata"]
+    for name in ("selfLink", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(name, None)
+    metadata["uid"] = sources.uid()
+    metadata["creationTimestamp"] = sources.timestamp(0)
+    _label_name(kind, metadata)
+    if kind.generations:
+        metadata["generation"] = 1
+    if kind.first_spec_finalizers:
+        spec = document.setdefault("spec", {})
+        present = spec.get("finalizers") or []
+        spec["finalizers"] = list(dict.fromkeys((*present, *kind.first_spec_finalizers)))
+    if "status" in kind.subresources and kind.first_status is not None:
+        document["status"] = dict(kind.first_status)
+
+
+def prepare_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
+    """Carry over from ``old`` what an update may not change, and count the generation."""
+    _keep_identity(document["metadata"], old["metadata"])
+    _label_name(kind, document["metadata"])
+    if "status" in kind.subresources:
+        _keep(document, old, "status")
+    if kind.first_spec_finalizers:
+        _keep(document.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
+    if kind.generations and not same_json(document.get("spec"), old.get("spec")):
+        metadata = document["metadata"]
+        metadata["generation"] = metadata.get("generation", 0) + 1
+
+
+def prepare_status_update(document: Document, old: Mapping[str, Any]) -> None:
+    """Carry over from ``old`` everything but the status and the metadata that may change."""
+    metadata = document["metadata"]
+    _keep_identity(metadata, old["metadata"])
+    _keep(metadata, old["metadata"], "ownerReferences")
+    status = document.get("status")
+    document.clear()
+    document.update(old)
+    document["metadata"] = metadata
+    document.pop("status", None)
+    if status is not None:
+        document["status"] = status
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Tell whether two values are the same JSON (unlike ``==``, for which 1 and true are one)."""
+    return bool(one == other) and _canonical(one) == _canonical(other)
+
+
+def _canonical(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def _label_name(kind: Kind, metadata: dict[str, Any]) -> None:
+    if kind.name_label:
+        metadata.setdefault("labels", {})[kind.name_label] = metadata["name"]
+
+
+def _keep_identity(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
+    for name in _IDENTITY:
+        _keep(metadata, old, name)
+
+
+def _keep(target: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
+    if name in source:
+        target[name] = source[name]
+    else:
+        target.pop(name, None)

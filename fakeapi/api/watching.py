@@ -1,0 +1,153 @@
+"""Watches: a cursor in the history of one resource, read by whoever serves it.
+
+A :class:`Watch` holds no events of its own. It remembers the version it has shown and reads on from
+the store's history when asked, so a client that stalls costs nothing but its cursor, and however
+many clients watch, each event exists once. A cursor that falls behind the history is told so by an
+ERROR event (410 Expired) and ends, as upstream ends it.
+
+Where a watch starts:
+
+- resourceVersion unset or ``0``: the present objects as ADDED, then what follows;
+- ``N``: the events after ``N``;
+- ``sendInitialEvents=true``: the present objects as ADDED, a BOOKMARK annotated
+  ``k8s.io/initial-events-end``, then what follows; with ``false``: only what follows.
+
+An object that begins to match the selectors is ADDED, one that ceases to is DELETED, and is then
+shown as it was before, with the version of the event.
+
+    while it matches    before: no       before: yes
+    after: no           nothing          DELETED (the state before)
+    after: yes          ADDED            MODIFIED
+
+Sources: k8s.io/apiserver/pkg/storage/cacher (cache_watcher.go, cacher.go) and
+endpoints/handlers/watch.go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import orjson
+
+from fakeapi.api.errors import StatusError, expired, too_large_version
+from fakeapi.api.options import ListOptions
+from fakeapi.api.selecting import Selection
+from fakeapi.kinds import Kind
+from fakeapi.store import Entry, Event, ExpiredError, Store
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Watch:
+    """One client's view of a resource, as lines of JSON.
+
+    ``bookmarks`` tells whether the client wants to be told of versions without events, and
+    ``timeout_seconds`` how long it wants to watch (None: the server chooses).
+    """
+
+    def __init__(
+        self, store: Store, kind: Kind, namespace: str, selection: Selection, options: ListOptions
+    ) -> None:
+        self.kind = kind
+        self.bookmarks = options.bookmarks
+        self.timeout_seconds = options.timeout_seconds
+        self.ended = False
+        self._store = store
+        self._prefix = f"{namespace}/" if namespace else ""
+        self._selection = selection
+        self._initial: deque[Entry] = deque()
+        self._version = options.at_least
+        self._announce_end = False
+        self._start(namespace, options)
+
+    def read(self, limit: int) -> Sequence[bytes]:
+        """Give the next lines, about ``limit`` at most; none if there is nothing new yet.
+
+        After the line of an ERROR event, ``ended`` is true.
+        """
+        if self._initial:
+            entries = [self._initial.popleft() for _ in range(min(limit, len(self._initial)))]
+            return [_line(b"ADDED", self.kind, entry.raw) for entry in entries]
+        if self._announce_end:
+            self._announce_end = False
+            return [self._bookmark({_INITIAL_EVENTS_END: "true"})]
+        return self._read_events(limit)
+
+    def bookmark(self) -> bytes:
+        """Give a BOOKMARK line of the version shown so far; call it only after reading all."""
+        self._version = max(self._version, self._store.version)
+        return self._bookmark({})
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called when there may be something to read, until the result is called."""
+        return self._store.listen(self.kind, wake)
+
+    def _start(self, namespace: str, options: ListOptions) -> None:
+        store = self._store
+        if options.initial_events and options.at_least > store.version:
+            raise too_large_version(options.at_least, store.version)
+        if options.initial_events or (options.initial_events is None and not options.at_least):
+            entries = store.entries(self.kind, namespace)
+            self._initial.extend(filter(self._selection.matches, entries))
+            self._version = store.version
+            self._announce_end = bool(options.initial_events) and options.bookmarks
+        elif not options.at_least:
+            self._version = store.version
+
+    def _read_events(self, limit: int) -> Sequence[bytes]:
+        lines: list[bytes] = []
+        while not lines:
+            try:
+                events = self._store.since(self.kind, self._version, limit)
+            except ExpiredError as error:
+                self.ended = True
+                return [_error_line(expired(str(error)))]
+            if not events:
+                break
+            lines = [line for line in map(self._show, events) if line]
+            self._version = events[-1].version
+        return lines
+
+    def _show(self, event: Event) -> bytes | None:
+        before = event.type != "ADDED" and self._shows(event.previous)
+        after = event.type != "DELETED" and self._shows(event.entry)
+        if after:
+            return _line(b"MODIFIED" if before else b"ADDED", self.kind, event.entry.raw)
+        if before:
+            return _line(b"DELETED", self.kind, _last_state(event))
+        return None
+
+    def _shows(self, entry: Entry | None) -> bool:
+        return (
+            entry is not None
+            and entry.key.startswith(self._prefix)
+            and self._selection.matches(entry)
+        )
+
+    def _bookmark(self, annotations: dict[str, str]) -> bytes:
+        metadata: dict[str, object] = {"resourceVersion": str(self._version)}
+        if annotations:
+            metadata["annotations"] = annotations
+        return _line(b"BOOKMARK", self.kind, orjson.dumps({"metadata": metadata}))
+
+
+def _last_state(event: Event) -> bytes:
+    if event.type == "DELETED" or event.previous is None:
+        return event.entry.raw
+    document = event.previous.document()
+    document["metadata"]["resourceVersion"] = str(event.version)
+    return orjson.dumps(document)
+
+
+def encode_event(event: Event) -> bytes:
+    """Give the line that tells a watch without selectors of the event."""
+    return _line(event.type.encode(), event.kind, event.entry.raw)
+
+
+def _line(event_type: bytes, kind: Kind, raw: bytes) -> bytes:
+    return b"".join((b'{"type":"', event_type, b'","object":', kind.head, raw[1:], b"}\n"))
+
+
+def _error_line(refusal: StatusError) -> bytes:
+    return orjson.dumps({"type": "ERROR", "object": refusal.document()}) + b"\n"

@@ -1,0 +1,204 @@
+"""The API without sockets, and watches in time.
+
+:class:`LocalTransport` gives a client the API of the same process: no port, no thread, no bytes on
+a wire, so that everything can run on a clock that a test moves. It keeps the promises of
+:class:`extender.kube.transport.Transport`.
+
+:class:`WatchFeed` is the only place where a watch meets time, here and behind a socket alike:
+
+- lines go out as soon as they can be read, at most ``BATCH`` at once, and only when the last ones
+  were taken: a client that stops reading stops its own feed and nothing else;
+- a client that wants bookmarks gets one each minute, and one two seconds before the end;
+- after its timeout the watch ends; without one the server picks 30 to 60 minutes.
+
+Source: k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, endpoints/handlers/get.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from random import Random
+from typing import Final
+from urllib.parse import unquote, urlencode
+
+from extender.kube import transport as kube
+from extender.kube.clock import Clock
+from fakeapi.api import Api, Request, Response, Watch, parse_query
+from fakeapi.api.messages import JSON
+
+BATCH: Final = 100
+BOOKMARK_SECONDS: Final = 60.0
+LAST_BOOKMARK_SECONDS: Final = 2.0
+LEAST_TIMEOUT_SECONDS: Final = 1800.0
+
+
+def watch_timeout(watch: Watch, rng: Random) -> float:
+    """Give how long a watch may last, in seconds."""
+    return watch.timeout_seconds or LEAST_TIMEOUT_SECONDS * (1 + rng.random())
+
+
+class WatchFeed:
+    """A watch's lines as they come, until it ends or is stopped."""
+
+    def __init__(self, watch: Watch, clock: Clock, timeout_seconds: float) -> None:
+        self._watch = watch
+        self._clock = clock
+        self._timeout = timeout_seconds
+        self._woken = asyncio.Event()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End the feed at its next turn."""
+        self._stopped = True
+        self._woken.set()
+
+    async def batches(self) -> AsyncGenerator[Sequence[bytes], None]:
+        """Give lines (each with its newline) in batches that are never empty."""
+        deadline = self._clock.monotonic() + self._timeout
+        cancel = self._watch.listen(self._woken.set)
+        alarm = _Alarm(self._clock, self._woken)
+        try:
+            due = self._next_due(deadline)
+            while not self._stopped and self._clock.monotonic() < deadline:
+                self._woken.clear()
+                lines = self._watch.read(BATCH)
+                if not lines and self._clock.monotonic() >= due:
+                    due = self._next_due(deadline)
+                    lines = [self._watch.bookmark()] if self._watch.bookmarks else []
+                if lines:
+                    yield lines
+                    if self._watch.ended:
+                        return
+                else:
+                    alarm.set(due)
+                    await self._woken.wait()
+        finally:
+            cancel()
+            alarm.cancel()
+
+    def _next_due(self, deadline: float) -> float:
+        """Give when to wake without an event: for a bookmark, or for the end."""
+        now = self._clock.monotonic()
+        if not self._watch.bookmarks:
+            return deadline
+        last = deadline - LAST_BOOKMARK_SECONDS
+        return min(now + BOOKMARK_SECONDS, last if last > now else deadline)
+
+
+class _Alarm:
+    """Wakes an event when a clock reaches a time; one task, however often it is set."""
+
+    def __init__(self, clock: Clock, woken: asyncio.Event) -> None:
+        self._clock = clock
+        self._woken = woken
+        self._task: asyncio.Task[None] | None = None
+
+    def set(self, due: float) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._ring(due))
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _ring(self, due: float) -> None:
+        await self._clock.sleep(due - self._clock.monotonic())
+        self._woken.set()
+
+
+class LocalTransport:
+    """A transport whose other end is an Api in this process; ``rng`` picks watch timeouts."""
+
+    def __init__(self, api: Api, clock: Clock, rng: Random) -> None:
+        self._api = api
+        self._clock = clock
+        self._rng = rng
+        self._feeds: set[WatchFeed] = set()
+        self._closed = False
+
+    async def request(self, request: kube.Request) -> kube.Response:
+        """Send and await the whole answer (a watch's when it ends); raises TransportError."""
+        answer = await self._answer(request)
+        if isinstance(answer, Response):
+            return kube.Response(answer.status, answer.body, _content_type(answer.content_type))
+        body = b"".join([line + b"\n" async for line in self._watch_lines(answer, request)])
+        return kube.Response(200, body, _content_type(JSON))
+
+    @asynccontextmanager
+    async def stream(self, request: kube.Request) -> AsyncIterator[LocalStream]:
+        """Send and read the answer as it comes; raises TransportError once closed."""
+        answer = await self._answer(request)
+        if isinstance(answer, Response):
+            yield LocalStream(answer.status, answer.content_type, answer.body, _lines(answer.body))
+            return
+        async with aclosing(self._watch_lines(answer, request)) as lines:
+            yield LocalStream(200, JSON, b"", lines)
+
+    async def close(self) -> None:
+        """End every stream with a TransportError."""
+        self._closed = True
+        for feed in tuple(self._feeds):
+            feed.stop()
+
+    async def _answer(self, request: kube.Request) -> Response | Watch:
+        if self._closed:
+            raise kube.TransportError(f"{request}: this transport is closed")
+        await asyncio.sleep(0)  # as with any other transport, others get their turn
+        return self._api.handle(_translate(request))
+
+    async def _watch_lines(
+        self, watch: Watch, request: kube.Request
+    ) -> AsyncGenerator[bytes, None]:
+        feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng))
+        self._feeds.add(feed)
+        try:
+            async with aclosing(feed.batches()) as batches:
+                async for lines in batches:
+                    for line in lines:
+                        yield line.removesuffix(b"\n")
+        finally:
+            self._feeds.discard(feed)
+        if self._closed:
+            raise kube.TransportError(f"{request}: the transport was closed")
+
+
+class LocalStream:
+    """An answer as it arrives: the lines of a watch, or a body that is there."""
+
+    def __init__(
+        self, status: int, content_type: str, body: bytes, lines: AsyncIterator[bytes]
+    ) -> None:
+        self.status = status
+        self.headers = _content_type(content_type)
+        self._body = body
+        self._lines = lines
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Give whole lines without their newline."""
+        return self._lines
+
+    async def read(self) -> bytes:
+        """Give the body, cut after MAX_ERROR_BODY_BYTES."""
+        return self._body[: kube.MAX_ERROR_BODY_BYTES]
+
+
+async def _lines(body: bytes) -> AsyncIterator[bytes]:
+    for line in body.removesuffix(b"\n").split(b"\n"):
+        yield line
+
+
+def _content_type(value: str) -> Mapping[str, str]:
+    return {"content-type": value}
+
+
+def _translate(request: kube.Request) -> Request:
+    return Request(
+        method=request.method,
+        path=unquote(request.path),
+        query=parse_query(urlencode(request.query)),
+        body=request.body or b"",
+        content_type=request.content_type if request.body else "",
+        accept=JSON,
+    )

@@ -1,0 +1,166 @@
+"""Deleting: what goes at once, what waits, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakeapi.api import Api
+
+Ask = Callable[..., tuple[int, Any]]
+Watch = Callable[..., Callable[[], list[tuple[str, Any]]]]
+
+NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
+PODS = "/api/v1/namespaces/default/pods"
+POD = f"{PODS}/p"
+MERGE = "application/merge-patch+json"
+
+
+def create_pod(ask: Ask, spec: dict[str, Any], phase: str = "Running", **metadata: Any) -> None:
+    ask("POST", PODS, {"metadata": {"name": "p", **metadata}, "spec": spec})
+    ask("PATCH", f"{POD}/status", {"status": {"phase": phase}}, MERGE)
+
+
+@pytest.mark.parametrize(
+    ("spec", "phase", "options", "grace"),
+    [
+        ({}, "Pending", {}, None),
+        ({"nodeName": "n"}, "Succeeded", {}, None),
+        ({"nodeName": "n"}, "Failed", {"gracePeriodSeconds": 5}, None),
+        ({"nodeName": "n"}, "Running", {"gracePeriodSeconds": 0}, None),
+        ({"nodeName": "n"}, "Running", {}, 30),
+        ({"nodeName": "n", "terminationGracePeriodSeconds": 45}, "Running", {}, 45),
+        (
+            {"nodeName": "n", "terminationGracePeriodSeconds": 60},
+            "Running",
+            {"gracePeriodSeconds": 5},
+            5,
+        ),
+        ({"nodeName": "n"}, "Running", {"gracePeriodSeconds": -1}, 1),
+    ],
+)
+def test_a_running_pod_is_given_its_grace_period_and_others_go_at_once(
+    ask: Ask, spec: dict[str, Any], phase: str, options: dict[str, int], grace: int | None
+) -> None:
+    create_pod(ask, spec, phase)
+    status, answer = ask("DELETE", POD, options)
+    assert (status, answer["kind"]) == (200, "Pod")
+    found, pod = ask("GET", POD)
+    if grace is None:
+        assert found == 404
+    else:
+        assert pod["metadata"]["deletionGracePeriodSeconds"] == grace
+        assert (
+            pod["metadata"]["deletionTimestamp"]
+            == f"2026-01-01T00:{grace // 60:02}:{grace % 60:02}Z"
+        )
+
+
+def test_a_second_delete_may_shorten_the_grace_period_but_not_lengthen_it(
+    api: Api, ask: Ask
+) -> None:
+    create_pod(ask, {"nodeName": "n"})
+    ask("DELETE", POD)
+    before = api.store.version
+    ask("DELETE", POD)
+    ask("DELETE", POD, {"gracePeriodSeconds": 60})
+    assert api.store.version == before
+    _, pod = ask("DELETE", POD, {"gracePeriodSeconds": 2})
+    assert pod["metadata"]["deletionGracePeriodSeconds"] == 2
+    ask("DELETE", POD, {"gracePeriodSeconds": 0})
+    assert ask("GET", POD)[0] == 404
+
+
+def test_the_grace_period_can_stand_in_the_query(ask: Ask) -> None:
+    create_pod(ask, {"nodeName": "n"})
+    ask("DELETE", POD, None, gracePeriodSeconds="0")
+    assert ask("GET", POD)[0] == 404
+
+
+def test_watchers_see_the_mark_and_then_the_end(ask: Ask, watch: Watch) -> None:
+    create_pod(ask, {"nodeName": "n"})
+    read = watch(PODS)
+    read()
+    ask("DELETE", POD)
+    ask("DELETE", POD, {"gracePeriodSeconds": 0})
+    kinds = [(kind, "deletionTimestamp" in pod["metadata"]) for kind, pod in read()]
+    assert kinds == [("MODIFIED", True), ("DELETED", True)]
+
+
+def test_an_object_with_finalizers_goes_when_the_last_is_removed(ask: Ask) -> None:
+    ask("POST", NODES, {"metadata": {"name": "n", "finalizers": ["a/a", "b/b"]}})
+    _, marked = ask("DELETE", f"{NODES}/n")
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
+    for left, found in ((["b/b"], 200), ([], 404)):
+        ask("PATCH", f"{NODES}/n", {"metadata": {"finalizers": left}}, MERGE)
+        assert ask("GET", f"{NODES}/n")[0] == found
+
+
+def test_a_pod_needs_both_its_finalizers_and_its_containers_gone(ask: Ask) -> None:
+    create_pod(ask, {"nodeName": "n"}, finalizers=["a/a"])
+    ask("DELETE", POD, {"gracePeriodSeconds": 0})
+    assert ask("GET", POD)[0] == 200
+    ask("PATCH", POD, {"metadata": {"finalizers": None}}, MERGE)
+    assert ask("GET", POD)[0] == 404
+
+
+def test_an_update_cannot_take_the_mark_away(ask: Ask) -> None:
+    create_pod(ask, {"nodeName": "n"})
+    ask("DELETE", POD)
+    patch = {"metadata": {"deletionTimestamp": None, "deletionGracePeriodSeconds": None}}
+    _, pod = ask("PATCH", POD, patch, MERGE)
+    assert pod["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
+
+
+def test_most_kinds_answer_a_delete_with_a_status(ask: Ask) -> None:
+    _, node = ask("POST", NODES, {"metadata": {"name": "n"}})
+    status, answer = ask("DELETE", f"{NODES}/n")
+    assert status == 200
+    assert answer == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {"name": "n", "kind": "nodes", "uid": node["metadata"]["uid"]},
+    }
+
+
+def test_a_namespace_terminates_and_waits_for_its_finalizer(ask: Ask) -> None:
+    ask("POST", NAMESPACES, {"metadata": {"name": "team"}})
+    _, answer = ask("DELETE", f"{NAMESPACES}/team")
+    assert answer["status"]["phase"] == "Terminating"
+    assert ask("GET", f"{NAMESPACES}/team")[1]["spec"] == {"finalizers": ["kubernetes"]}
+
+
+def test_the_namespaces_of_the_cluster_itself_stay(ask: Ask) -> None:
+    status, answer = ask("DELETE", f"{NAMESPACES}/kube-system")
+    assert (status, answer["reason"]) == (403, "Forbidden")
+
+
+@pytest.mark.parametrize("wrong", [{"uid": "other"}, {"resourceVersion": "1"}])
+def test_a_delete_meant_for_another_object_conflicts(ask: Ask, wrong: dict[str, str]) -> None:
+    create_pod(ask, {})
+    status, answer = ask("DELETE", POD, {"preconditions": wrong})
+    assert (status, answer["reason"]) == (409, "Conflict")
+    assert ask("GET", POD)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "options", [{"gracePeriodSeconds": "soon"}, {"preconditions": []}, {"dryRun": ["All"]}, []]
+)
+def test_delete_options_of_a_wrong_type_are_refused(ask: Ask, options: Any) -> None:
+    create_pod(ask, {})
+    assert ask("DELETE", POD, options)[0] == 400
+    assert ask("GET", POD)[0] == 200
+
+
+def test_a_collection_is_deleted_as_far_as_it_is_selected(ask: Ask) -> None:
+    for name, team in (("a", "red"), ("b", "blue"), ("c", "red")):
+        ask("POST", PODS, {"metadata": {"name": name, "labels": {"team": team}}})
+    status, answer = ask("DELETE", PODS, labelSelector="team=red")
+    assert (status, len(answer["items"])) == (200, 2)
+    left = ask("GET", PODS)[1]["items"]
+    assert [pod["metadata"]["name"] for pod in left] == ["b"]

@@ -1,0 +1,207 @@
+"""The API behind a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from io import BytesIO
+from random import Random
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from extender.kube.clock import SystemClock
+from fakeapi import FakeCluster
+from fakeapi.api import Api, Request, Response, Sources, Watch
+from fakeapi.harness import create_api
+from fakeapi.server import MAX_BODY_BYTES, Server
+from fakeapi.store import Store
+
+PODS = "/api/v1/namespaces/default/pods"
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+async def http(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(cluster.url) as session:
+        yield session
+
+
+async def create(http: aiohttp.ClientSession, name: str, **labels: str) -> dict[str, Any]:
+    body = orjson.dumps({"metadata": {"name": name, "labels": labels}})
+    async with http.post(PODS, data=body, headers=JSON) as answer:
+        assert answer.status == 201
+        return orjson.loads(await answer.read())  # type: ignore[no-any-return]
+
+
+async def frames(answer: aiohttp.ClientResponse, count: int) -> list[tuple[str, str]]:
+    found = []
+    for _ in range(count):
+        frame = orjson.loads(await answer.content.readline())
+        found.append((frame["type"], frame["object"]["metadata"]["name"]))
+    return found
+
+
+async def test_a_watch_is_json_lines_as_they_happen(http: aiohttp.ClientSession) -> None:
+    await create(http, "a")
+    async with http.get(PODS, params={"watch": "1"}) as answer:
+        assert answer.content_type == "application/json"
+        assert await frames(answer, 1) == [("ADDED", "a")]
+        await create(http, "b")
+        async with http.delete(f"{PODS}/a"):
+            pass
+        assert await frames(answer, 2) == [("ADDED", "b"), ("DELETED", "a")]
+
+
+async def test_a_body_of_more_than_3_mib_is_refused(http: aiohttp.ClientSession) -> None:
+    async with http.post(PODS, data=BytesIO(b" " * (MAX_BODY_BYTES + 1)), headers=JSON) as answer:
+        status = orjson.loads(await answer.read())
+    assert (answer.status, status["reason"]) == (413, "RequestEntityTooLarge")
+    assert status["message"] == "Request entity too large: limit is 3145728"
+
+
+async def test_a_chunked_body_of_more_than_3_mib_is_refused(http: aiohttp.ClientSession) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(4):
+            yield b" " * 1024**2
+
+    async with http.post(PODS, data=chunks(), headers=JSON) as answer:
+        assert answer.status == 413
+
+
+async def test_management_takes_larger_bodies(http: aiohttp.ClientSession) -> None:
+    filler = "x" * (MAX_BODY_BYTES + 1)
+    node = {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": "n", "annotations": {"a": filler}},
+    }
+    async with http.post("/_fakeapi/load", data=BytesIO(orjson.dumps(node))) as answer:
+        assert orjson.loads(await answer.read()) == {"loaded": 1}
+
+
+async def test_requests_are_logged_with_their_user_agent(http: aiohttp.ClientSession) -> None:
+    async with http.get(f"{PODS}/nope?pretty=true", headers={"User-Agent": "tester/1"}):
+        pass
+    async with http.get("/_fakeapi/requests") as answer:
+        log = orjson.loads(await answer.read())["requests"]
+    assert log == [
+        {
+            "method": "GET",
+            "path": f"{PODS}/nope",
+            "query": "pretty=true",
+            "userAgent": "tester/1",
+            "status": 404,
+        }
+    ]
+
+
+async def test_a_client_that_goes_away_leaves_nothing_behind(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(PODS, params={"watch": "1"}) as answer:
+        assert answer.status == 200
+        answer.close()
+    async with asyncio.timeout(5):
+        while cluster.server.watchers:
+            async with http.get("/livez"):
+                pass
+
+
+async def test_a_client_that_stalls_loses_only_its_own_watch() -> None:
+    server = Server(create_api(SystemClock(), Random(1), history=50), SystemClock(), Random(1))
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as http:
+        await create(http, "a")
+        stalled = _open_raw_watch(server.url)
+        async with http.get(PODS, params={"watch": "1"}) as reading:
+            assert await frames(reading, 1) == [("ADDED", "a")]
+            for number in range(400):
+                patch = {"metadata": {"annotations": {"big": str(number) + "x" * 100_000}}}
+                headers = {"Content-Type": "application/merge-patch+json"}
+                async with http.patch(f"{PODS}/a", data=orjson.dumps(patch), headers=headers):
+                    pass
+                assert await frames(reading, 1) == [("MODIFIED", "a")]
+        received = await asyncio.to_thread(_drain_until, stalled, b'"Expired"')
+    await server.stop()
+    assert b'"ERROR"' in received[-2000:]
+    assert len(received) < 400 * 100_000  # what it missed was not kept for it
+
+
+async def test_a_client_that_stalls_for_too_long_is_cut_off() -> None:
+    api = create_api(SystemClock(), Random(1))
+    server = Server(api, SystemClock(), Random(1), stall_seconds=0.01)
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as http:
+        with _open_raw_watch(server.url):
+            await create(http, "a")
+            number = 0
+            while server.watchers or not number:
+                number += 1
+                patch = {"metadata": {"annotations": {"big": str(number) + "x" * 1_000_000}}}
+                headers = {"Content-Type": "application/merge-patch+json"}
+                async with http.patch(f"{PODS}/a", data=orjson.dumps(patch), headers=headers):
+                    pass
+    await server.stop()
+
+
+class FaultyApi(Api):
+    """An API with a fault in it."""
+
+    def handle(self, request: Request) -> Response | Watch:
+        if request.path == "/fault":
+            raise ZeroDivisionError("a fault")
+        return super().handle(request)
+
+
+async def test_a_fault_is_a_500_and_the_server_goes_on() -> None:
+    sources = Sources(lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde")
+    server = Server(FaultyApi(Store(), sources), SystemClock(), Random(1))
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as http:
+        async with http.get("/fault") as answer:
+            status = orjson.loads(await answer.read())
+        assert (answer.status, status["reason"]) == (500, "InternalError")
+        assert "a fault" in status["message"]
+        async with http.get("/readyz") as answer:
+            assert answer.status == 200
+    await server.stop()
+
+
+def _open_raw_watch(url: str) -> socket.socket:
+    host, port = url.removeprefix("http://").split(":")
+    raw = socket.create_connection((host, int(port)), timeout=10)
+    raw.sendall(f"GET {PODS}?watch=1 HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    return raw
+
+
+def _drain_until(raw: socket.socket, end: bytes) -> bytes:
+    received = bytearray()
+    with raw:
+        while end not in received[-70_000:]:
+            chunk = raw.recv(65_536)
+            assert chunk, "the stream ended without the event"
+            received += chunk
+    return bytes(received)
+
+
+async def test_stopping_ends_watches_cleanly() -> None:
+    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1))
+    await server.start()
+    async with (
+        aiohttp.ClientSession(server.url) as http,
+        http.get(PODS, params={"watch": "1"}) as answer,
+    ):
+        stopping = asyncio.create_task(server.stop())
+        assert await answer.read() == b""
+        await stopping
+
+
+async def test_a_taken_port_is_an_error(cluster: FakeCluster) -> None:
+    port = int(cluster.url.rpartition(":")[2])
+    with pytest.raises(OSError, match="address already in use"):
+        async with FakeCluster(port=port):
+            pass
