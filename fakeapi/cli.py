@@ -11,10 +11,9 @@ from typing import Annotated
 import orjson
 import typer
 
-from extender.cli import build, run
+from extender.cli import Embedded, build, run
 from extender.config import ConfigError
 from extender.kube.manifests import ManifestError, read_manifests
-from extender.kube.transport import Transport
 from extender.serving import told_to_stop
 from fakeapi import demo
 from fakeapi.api.errors import StatusError
@@ -23,7 +22,7 @@ from fakeapi.scenarios import UnknownScenarioError, scenario
 
 
 @asynccontextmanager
-async def embedded_cluster(name: str) -> AsyncIterator[Transport]:
+async def embedded_cluster(name: str) -> AsyncIterator[Embedded]:
     """Start a shipped cluster in this process. Raises ConfigError for an unknown name."""
     try:
         objects = scenario(name)
@@ -31,7 +30,13 @@ async def embedded_cluster(name: str) -> AsyncIterator[Transport]:
         raise ConfigError(f"--embedded: {error}") from None
     async with FakeCluster() as cluster:
         cluster.load(objects)
-        yield cluster.local_transport()
+        witness = demo.Witness()
+        console = demo.wide_console()
+        yield Embedded(
+            cluster.local_transport(),
+            witness,
+            lambda extender: demo.tell(extender, witness, console),
+        )
 
 
 def serve_fakeapi(

