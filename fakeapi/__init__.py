@@ -6,6 +6,18 @@ around them, and :class:`FakeCluster` is the whole in one ``async with``.
 
 from __future__ import annotations
 
-from fakeapi.harness import FakeCluster
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["FakeCluster"]
+if TYPE_CHECKING:
+    from fakeapi.harness import FakeCluster, VirtualCluster
+
+__all__ = ["FakeCluster", "VirtualCluster"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what this package offers when it is asked for: the pytest plugin is loaded always."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fakeapi import harness
+
+    return getattr(harness, name)

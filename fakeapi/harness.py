@@ -4,76 +4,51 @@
         cluster.load([node, pod])
         kubectl = {"KUBECONFIG": str(cluster.kubeconfig_path)}
 
-Everything that would differ from run to run, but for the clock, comes from the seed: UIDs,
-generated names, the timeouts of watches.
+    with FakeCluster.in_thread() as cluster:       # for code that blocks the loop
+    with FakeCluster.as_process() as cluster:      # for code that must not share an interpreter
+    async with VirtualCluster() as cluster:        # no sockets, on a clock that stands still
+
+All of them load, save, restore, fork and reset, and tell what has happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Final, Self
-from uuid import UUID
-
-import orjson
+from typing import Any, Self
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock, SystemClock
-from extender.kube.http_transport import AiohttpTransport, Endpoint
-from fakeapi.api import Api, Sources
-from fakeapi.api.loading import flatten
+from extender.kube.http_transport import AiohttpTransport
+from fakeapi.access import Access, create_tls
+from fakeapi.api import Api
+from fakeapi.api.changes import History
+from fakeapi.api.management import RequestRecord
+from fakeapi.api.messages import User
+from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.clock import VirtualClock
+from fakeapi.process import ProcessCluster
 from fakeapi.server import Server
-from fakeapi.store import DEFAULT_HISTORY, Store
+from fakeapi.store import DEFAULT_HISTORY
+from fakeapi.threads import ThreadedCluster
 from fakeapi.transport import LocalTransport
+from fakeapi.world import World, create_api, create_world, parts
 
-_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_LENGTH: Final = 5
-
-
-def create_api(clock: Clock, rng: Random, history: int = DEFAULT_HISTORY) -> Api:
-    """Give an API over an empty store; ``history`` is how many events of a resource it replays."""
-    return Api(Store(history), Sources(_timestamps(clock), _uids(rng), _suffixes(rng)))
+__all__ = ["FakeCluster", "VirtualCluster", "create_api"]
 
 
-class FakeCluster:
-    """An API server on a free port of the loopback interface, as an async context manager.
+class Cluster:
+    """A world that can be asked, saved and brought back; how it is reached is its heirs' matter."""
 
-    ``port`` 0 picks a free one. ``history`` is how many events of a resource can be replayed.
-    """
+    client: Client
+    """Asks as the administrator, once the cluster has been entered."""
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        history: int = DEFAULT_HISTORY,
-        clock: Clock | None = None,
-    ) -> None:
-        self._clock = clock or SystemClock()
-        self._rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
-        self._address = (host, port)
+    def __init__(self, world: World) -> None:
+        self.world = world
         self._stack = AsyncExitStack()
-        self.api = create_api(self._clock, self._rng, history)
-        self.server = Server(self.api, self._clock, self._rng)
-        self.kubeconfig_path = Path()
-        self.client: Client
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            directory = Path(stack.enter_context(TemporaryDirectory(prefix="fakeapi-")))
-            stack.push_async_callback(self.server.stop)
-            await self.server.start(*self._address)
-            self.kubeconfig_path = write_kubeconfig(directory / "kubeconfig", self.url)
-            self.client = Client(AiohttpTransport(Endpoint(self.url)))
-            stack.push_async_callback(self.client.close)
-            self._stack = stack.pop_all()
-        return self
 
     async def __aexit__(
         self,
@@ -84,49 +59,170 @@ class FakeCluster:
         await self._stack.aclose()
 
     @property
-    def url(self) -> str:
-        """The server's base URL."""
-        return self.server.url
+    def api(self) -> Api:
+        """The API itself, without anything around it."""
+        return self.world.api
+
+    @property
+    def requests(self) -> Sequence[RequestRecord]:
+        """The newest requests, oldest first."""
+        return self.world.requests
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are given, and count them.
 
         The arguments stay the caller's. Raises StatusError (400, 422) naming the fault.
         """
-        copies = orjson.loads(orjson.dumps([dict(thing) for thing in objects]))
-        return self.api.load(flatten(copies))
+        return self.world.load(objects)
+
+    def snapshot(self, name: str = "") -> str:
+        """Save the present under ``name`` (or a new one), and give the name."""
+        return self.world.management.snapshots.save(name)
+
+    def restore(self, name: str) -> None:
+        """Bring back a snapshot's objects; every watch expires. Raises StatusError (404)."""
+        self.world.management.snapshots.restore(name)
+
+    def reset(self) -> None:
+        """Drop everything; every watch expires."""
+        self.world.api.reset()
+
+    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+        """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        return self.world.history(kind, namespace, name)
 
     def local_transport(self) -> LocalTransport:
-        """Give a transport to the same API without sockets."""
-        return LocalTransport(self.api, self._clock, self._rng)
+        """Give a transport to the API without sockets."""
+        return self.world.transport()
 
 
-def write_kubeconfig(path: Path, url: str) -> Path:
-    """Write a kubeconfig (in JSON, which is YAML) for a server without credentials."""
-    name = "fakeapi"
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": url}}],
-        "users": [{"name": name, "user": {}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "current-context": name,
-    }
-    path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
-    return path
+class ServedCluster(Cluster):
+    """A world behind a socket, as an async context manager."""
+
+    def __init__(self, world: World, access: Access, host: str, port: int) -> None:
+        super().__init__(world)
+        self._access = access
+        self._address = (host, port)
+        self.server = self._serve(world)
+        self.kubeconfig_path = Path()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            directory = Path(stack.enter_context(TemporaryDirectory(prefix="fakeapi-")))
+            stack.push_async_callback(self.server.stop)
+            await self.server.start(*self._address)
+            self.kubeconfig_path = self.write_kubeconfig(directory / "kubeconfig")
+            self.client = Client(AiohttpTransport(self._access.endpoint(self.url)))
+            stack.push_async_callback(self.client.close)
+            self._stack = stack.pop_all()
+        return self
+
+    @property
+    def url(self) -> str:
+        """The server's base URL."""
+        return self.server.url
+
+    @property
+    def address(self) -> str:
+        """Where it was told to listen."""
+        host, port = self._address
+        return f"{host}:{port}"
+
+    def write_kubeconfig(self, path: Path) -> Path:
+        """Write a kubeconfig of the administrator."""
+        return self._access.write_kubeconfig(path, self.url)
+
+    def fork(self, snapshot: str = "") -> ServedCluster:
+        """Give a cluster, not yet entered, that goes on from a snapshot, or from now.
+
+        It has a free port and lets the same clients in. Raises StatusError (404).
+        """
+        return ServedCluster(self.world.fork(snapshot), self._access, self._address[0], 0)
+
+    def _serve(self, world: World) -> Server:
+        return Server(
+            world.api,
+            world.clock,
+            world.rng,
+            authenticator=self._access.authenticator(world.api.tokens.user_of),
+            tls=self._access.tls.server if self._access.tls else None,
+            management=world.management,
+            fork=lambda snapshot: self._serve(world.fork(snapshot)),
+        )
 
 
-def _timestamps(clock: Clock) -> Callable[[int], str]:
-    def timestamp(offset: int) -> str:
-        moment = datetime.fromtimestamp(clock.now_ns() // 10**9 + offset, UTC)
-        return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+class FakeCluster(ServedCluster):
+    """An API server on a free port of the loopback interface, as an async context manager.
 
-    return timestamp
+    ``run`` names the control-plane parts that run: ``none``, ``all``, or names with commas between
+    (UnknownPartError for others). ``port`` 0 picks a free one. ``history`` is how many events of a
+    resource can be replayed. ``tls`` needs the extra of that name (MissingExtraError). ``token`` is
+    the administrator's, ``tokens`` are other users'; with TLS or any token, clients without
+    credentials are refused. ``release`` is the one that the server says it is (ReleaseError).
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str = "none",
+        seed: int = 0,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        history: int = DEFAULT_HISTORY,
+        clock: Clock | None = None,
+        tls: bool = False,
+        token: str = "",
+        tokens: Mapping[str, User] | None = None,
+        release: str = DEFAULT_RELEASE.name,
+    ) -> None:
+        self.parts = parts(run)
+        world = create_world(clock or SystemClock(), seed, history, Release(release))
+        access = Access(create_tls(host) if tls else None, token, tokens or {})
+        super().__init__(world, access, host, port)
+
+    @staticmethod
+    def in_thread(**options: Any) -> ThreadedCluster[ServedCluster]:
+        """Give a cluster of the same options in a thread of its own, as a context manager."""
+        return ThreadedCluster(lambda: FakeCluster(**options))
+
+    @staticmethod
+    def as_process(
+        *, seed: int = 0, run: str = "none", tls: bool = False, token: str = ""
+    ) -> ProcessCluster:
+        """Give a cluster in a process of its own, as a context manager."""
+        arguments = ["--run", run, "--seed", str(seed), *(["--tls"] if tls else [])]
+        return ProcessCluster((*arguments, *(["--token", token] if token else [])))
 
 
-def _uids(rng: Random) -> Callable[[], str]:
-    return lambda: str(UUID(int=rng.getrandbits(128), version=4))
+class SocketlessCluster(Cluster):
+    """A world that is reached without sockets, on a clock that stands still until it is moved."""
+
+    def __init__(self, world: World, clock: VirtualClock) -> None:
+        super().__init__(world)
+        self.clock = clock
+
+    async def __aenter__(self) -> Self:
+        transport = self.local_transport()
+        self.client = Client(transport)
+        self._stack.push_async_callback(transport.close)
+        return self
+
+    def fork(self, snapshot: str = "") -> SocketlessCluster:
+        """Give a cluster, not yet entered, that goes on from a snapshot, or from now.
+
+        Its clock begins at the time that it is here. Raises StatusError (404).
+        """
+        clock = VirtualClock(self.clock.now_ns())
+        return SocketlessCluster(self.world.fork(snapshot, clock), clock)
 
 
-def _suffixes(rng: Random) -> Callable[[], str]:
-    return lambda: "".join(rng.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))
+class VirtualCluster(SocketlessCluster):
+    """A new world without sockets on a clock of its own, as an async context manager.
+
+    The options are those of :class:`FakeCluster`.
+    """
+
+    def __init__(self, *, run: str = "none", seed: int = 0, history: int = DEFAULT_HISTORY) -> None:
+        self.parts = parts(run)
+        clock = VirtualClock()
+        super().__init__(create_world(clock, seed, history), clock)

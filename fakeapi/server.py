@@ -3,60 +3,111 @@
 - Bodies are limited to 3 MiB as upstream (413 beyond), those of the management to 1 GiB.
 - Watches are chunked JSON lines. A client that does not read for ``STALL_SECONDS`` is cut off;
   until then it costs the socket's buffers and a cursor, and no other client notices.
-- Answers are never compressed.
+- A connection on which no whole request head arrives for ``IDLE_SECONDS`` is closed, a body that
+  takes longer than ``BODY_SECONDS`` is refused (504), and heads end at 1 MiB, as upstream's do.
+- Who asks is told by the client's certificate or token (see :mod:`fakeapi.api.authentication`).
+- ``POST /_fakeapi/fork`` starts another server on a free port; it ends with this one.
+- Answers of more than 128 KiB are compressed, fast rather than well, for clients that accept gzip;
+  that happens in a thread, so that others are served meanwhile.
 - A fault of this server is a 500 Status and a line in the log; the server goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import ssl
+import zlib
+from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+import orjson
 import structlog
 from aiohttp import web
 
 from extender.kube.clock import Clock
 from fakeapi.api import Api, Request, Response, Watch, parse_query
-from fakeapi.api.errors import StatusError, internal_error, too_large_body
-from fakeapi.api.management import PREFIX, Management, RequestRecord
+from fakeapi.api.authentication import (
+    Authenticator,
+    Certificate,
+    Everybody,
+    certificate_of,
+)
+from fakeapi.api.errors import StatusError, internal_error, request_timeout, too_large_body
+from fakeapi.api.management import PREFIX, Management, RequestRecord, fork_of
+from fakeapi.api.impersonating import read_impersonation
+from fakeapi.api.messages import User
 from fakeapi.transport import WatchFeed, watch_timeout
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 MAX_MANAGEMENT_BODY_BYTES: Final = 1024**3
+MAX_HEAD_BYTES: Final = 1024**2
 STALL_SECONDS: Final = 60.0
+IDLE_SECONDS: Final = 90.0
+BODY_SECONDS: Final = 60.0
 SHUTDOWN_SECONDS: Final = 2.0
+GZIP_BYTES: Final = 128 * 1024
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS  # 16: in gzip's form
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long clients may take, in seconds.
+
+    ``stall``: to read what a watch has written; ``idle``: to send a request's head; ``body``: to
+    send its body.
+    """
+
+    stall: float = STALL_SECONDS
+    idle: float = IDLE_SECONDS
+    body: float = BODY_SECONDS
 
 
 class Server:
     """One API on one port of the loopback interface (or of ``host``).
 
-    ``rng`` picks the timeouts of watches that name none; a client that leaves a watch unread for
-    ``stall_seconds`` is cut off.
+    ``rng`` picks the timeouts of watches that name none. ``authenticator`` tells who asks; without
+    one everybody is the administrator. With ``tls``, HTTPS is spoken. ``fork`` gives a server, not
+    yet started, of the world that a snapshot becomes; without it this server cannot be forked.
     """
 
     def __init__(
-        self, api: Api, clock: Clock, rng: Random, stall_seconds: float = STALL_SECONDS
+        self,
+        api: Api,
+        clock: Clock,
+        rng: Random,
+        *,
+        patience: Patience = Patience(),
+        authenticator: Authenticator | None = None,
+        tls: ssl.SSLContext | None = None,
+        management: Management | None = None,
+        fork: Callable[[str], Server] | None = None,
     ) -> None:
-        self.management = Management(api)
+        self.management = management or Management(api)
         self._api = api
         self._clock = clock
         self._rng = rng
-        self._stall_seconds = stall_seconds
+        self._patience = patience
+        self._authenticator = authenticator or Everybody(api.tokens.user_of)
+        api.identify = self._authenticator.token_user
+        self._tls = tls
+        self._fork = fork
         self._feeds: set[WatchFeed] = set()
-        self._runner = web.ServerRunner(
-            web.Server(self._serve, handler_cancellation=True, access_log=None),
-            shutdown_timeout=SHUTDOWN_SECONDS,
-        )
-        self._url = ""
+        self._forks: list[Server] = []
+        self._runner: web.ServerRunner | None = None
+        self._address = ("", 0)
 
     @property
     def url(self) -> str:
         """The base URL; empty before the start."""
-        return self._url
+        host, port = self._address
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}" if port else ""
 
     @property
     def watchers(self) -> int:
@@ -65,20 +116,36 @@ class Server:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 picks a free one. Raises OSError if the address cannot be had."""
+        self._runner = web.ServerRunner(
+            web.Server(
+                self._serve,
+                handler_cancellation=True,
+                access_log=None,
+                keepalive_timeout=self._patience.idle,
+                max_line_size=MAX_HEAD_BYTES,
+                max_field_size=MAX_HEAD_BYTES,
+            ),
+            shutdown_timeout=SHUTDOWN_SECONDS,
+        )
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port).start()
-        bound = self._runner.addresses[0][1]
-        self._url = f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}"
+        await web.TCPSite(self._runner, host, port, ssl_context=self._tls).start()
+        self._address = (host, self._runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """End the watches, answer what is under way, and stop listening."""
+        """End the watches, answer what is under way, and stop listening; forks end, too."""
+        for fork in self._forks:
+            await fork.stop()
         for feed in tuple(self._feeds):
             feed.stop()
-        await self._runner.cleanup()
+        if self._runner is not None:
+            await self._runner.cleanup()
 
     async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
         try:
-            answer = self._answer(await _read_request(http))
+            user = self._authenticator.user(
+                http.headers.get("Authorization", ""), self._certificate(http)
+            )
+            answer = await self._answer(await _read_request(http, user, self._patience.body))
         except StatusError as error:
             answer = error.response()
         except Exception as error:  # noqa: BLE001 - the outermost loop: the server must go on
@@ -87,12 +154,29 @@ class Server:
         self._record(http, answer)
         if isinstance(answer, Watch):
             return await self._stream(http, answer)
-        return _http_response(answer)
+        return await _http_response(http, answer)
 
-    def _answer(self, request: Request) -> Response | Watch:
-        if request.path.startswith(PREFIX):
-            return self.management.handle(request)
-        return self._api.handle(request)
+    async def _answer(self, request: Request) -> Response | Watch:
+        if not request.path.startswith(PREFIX):
+            return self._api.handle(request)
+        forking = fork_of(request)
+        if forking is not None and self._fork is not None:
+            return await self._serve_fork(self._fork(forking))
+        return self.management.handle(request)
+
+    async def _serve_fork(self, fork: Server) -> Response:
+        await fork.start(self._address[0])
+        self._forks.append(fork)
+        return fork.management.describe(fork.url)
+
+    def _certificate(self, http: web.BaseRequest) -> Certificate | None:
+        shown = None
+        if self._tls is not None and http.transport is not None:
+            shown = http.transport.get_extra_info("ssl_object")
+        if shown is None or not (encoded := shown.getpeercert(binary_form=True)):
+            return None
+        sha256 = hashlib.sha256(encoded).hexdigest()
+        return certificate_of(shown.getpeercert()["subject"], sha256)
 
     def _record(self, http: web.BaseRequest, answer: Response | Watch) -> None:
         if http.path.startswith(PREFIX):
@@ -112,7 +196,7 @@ class Server:
             await response.prepare(http)
             async with aclosing(feed.batches()) as batches:
                 async for lines in batches:
-                    async with asyncio.timeout(self._stall_seconds):
+                    async with asyncio.timeout(self._patience.stall):
                         await response.write(b"".join(lines))
             await response.write_eof()
         except TimeoutError:
@@ -125,11 +209,11 @@ class Server:
         return response
 
 
-async def _read_request(http: web.BaseRequest) -> Request:
-    """Read the whole request; raises StatusError (413)."""
+async def _read_request(http: web.BaseRequest, user: User, seconds: float) -> Request:
+    """Read the whole request; raises StatusError (413, 504)."""
     managing = http.path.startswith(PREFIX)
     limit = MAX_MANAGEMENT_BODY_BYTES if managing else MAX_BODY_BYTES
-    body = await _read_body(http, limit) if http.can_read_body else b""
+    body = await _read_body(http, limit, seconds) if http.can_read_body else b""
     return Request(
         method=http.method,
         path=http.path,
@@ -137,23 +221,44 @@ async def _read_request(http: web.BaseRequest) -> Request:
         body=body,
         content_type=http.headers.get("Content-Type", ""),
         accept=http.headers.get("Accept", ""),
+        user=user,
+        if_none_match=http.headers.get("If-None-Match", ""),
+        user_agent=http.headers.get("User-Agent", ""),
+        impersonated=read_impersonation(http.headers.items()),
     )
 
 
-async def _read_body(http: web.BaseRequest, limit: int) -> bytes:
+async def _read_body(http: web.BaseRequest, limit: int, seconds: float) -> bytes:
     if (http.content_length or 0) > limit:
         raise too_large_body(limit)
     body = bytearray()
-    async for chunk in http.content.iter_any():
-        body += chunk
-        if len(body) > limit:
-            raise too_large_body(limit)
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in http.content.iter_any():
+                body += chunk
+                if len(body) > limit:
+                    raise too_large_body(limit)
+    except TimeoutError:
+        raise request_timeout() from None
     return bytes(body)
 
 
-def _http_response(answer: Response) -> web.Response:
+async def _http_response(http: web.BaseRequest, answer: Response) -> web.Response:
     headers = _headers(answer.content_type)
-    return web.Response(status=answer.status, body=answer.body, headers=headers)
+    headers.update(answer.headers)
+    body = answer.body
+    if len(body) > GZIP_BYTES and "gzip" in http.headers.get("Accept-Encoding", ""):
+        body = await asyncio.to_thread(_gzip, body)
+        headers["Content-Encoding"] = "gzip"
+        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Accept-Encoding")))
+    response = web.Response(status=answer.status, body=body, headers=headers)
+    for warning in answer.warnings:
+        response.headers.add("Warning", f"299 - {orjson.dumps(warning).decode()}")
+    return response
+
+
+def _gzip(body: bytes) -> bytes:
+    return zlib.compress(body, level=1, wbits=_GZIP_WINDOW)
 
 
 def _headers(content_type: str) -> dict[str, str]:

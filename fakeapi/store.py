@@ -15,6 +15,10 @@ Rules, all of them those of etcd as kube-apiserver uses it:
   resource has had more events than the history holds, and by :meth:`Store.compact`.
 - An older state is the present one with the later events undone, which is why every event carries
   the entry before it.
+- A fork is a store of its own with the same content, version and history; what is written to one is
+  not seen by the other. Restoring from a store brings back its objects with the versions they had,
+  while the store's own version goes on (and takes a number), so that no version ever means two
+  states; the history begins anew, and every watch expires. Both share what did not change.
 
     versions   1        2        3            floor 1: "since 1" gives 2 and 3,
     events     ADDED a  ADDED b  DELETED a    "since 0" is expired, "at 2" is {a, b}
@@ -25,7 +29,7 @@ The store knows no time, no randomness and no sockets: what to write is decided 
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
@@ -33,6 +37,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from fakeapi.keyspace import KeySpace
 from fakeapi.kinds import Kind, SelectableField
 
 Document = dict[str, Any]
@@ -104,10 +109,9 @@ Listener = Callable[[], None]
 
 @dataclass(slots=True)
 class _Table:
-    """Objects, ordered keys, history and listeners of one resource."""
+    """Objects in the order of their keys, history and listeners of one resource."""
 
-    objects: dict[str, Entry] = field(default_factory=dict)
-    keys: list[str] = field(default_factory=list)
+    objects: KeySpace[Entry] = field(default_factory=KeySpace)
     events: list[Event] = field(default_factory=list)
     floor: int = 0
     listeners: dict[object, Listener] = field(default_factory=dict)
@@ -116,6 +120,13 @@ class _Table:
         if index > 0:
             self.floor = self.events[index - 1].version
             del self.events[:index]
+
+    def fork(self) -> _Table:
+        return _Table(self.objects.copy(), self.events[:], self.floor)
+
+    def wake(self) -> None:
+        for wake in tuple(self.listeners.values()):
+            wake()
 
 
 class Store:
@@ -136,10 +147,7 @@ class Store:
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
         """Give the present entries in key order, of one namespace or all, from ``start`` on."""
-        table = self._table(kind)
-        low, high = _span(table.keys, namespace, start)
-        objects = table.objects
-        return [objects[key] for key in table.keys[low:high]]
+        return _span(self._table(kind).objects, namespace, start)
 
     def entries_at(
         self, kind: Kind, version: int, namespace: str = "", start: str = ""
@@ -148,24 +156,21 @@ class Store:
         later = self.since(kind, version)
         if not later:
             return self.entries(kind, namespace, start)
-        objects = dict(self._table(kind).objects)
+        objects = self._table(kind).objects.copy()
         for event in reversed(later):
             if event.previous is None:
-                del objects[event.entry.key]
+                objects.remove(event.entry.key)
             else:
-                objects[event.entry.key] = event.previous
-        keys = sorted(objects)
-        low, high = _span(keys, namespace, start)
-        return [objects[key] for key in keys[low:high]]
+                objects.put(event.entry.key, event.previous)
+        return _span(objects, namespace, start)
 
     def create(self, kind: Kind, key: str, document: Document) -> Entry:
         """Store a new object; takes ``document`` over. Raises AlreadyExistsError."""
         table = self._table(kind)
-        if key in table.objects:
+        if table.objects.get(key) is not None:
             raise AlreadyExistsError(key)
         entry = self._write(kind, key, document)
-        table.objects[key] = entry
-        insort(table.keys, key)
+        table.objects.put(key, entry)
         self._record(Event("ADDED", kind, entry, None))
         return entry
 
@@ -176,7 +181,7 @@ class Store:
         """
         previous = self._current(kind, key, base)
         entry = self._write(kind, key, document)
-        self._table(kind).objects[key] = entry
+        self._table(kind).objects.put(key, entry)
         self._record(Event("MODIFIED", kind, entry, previous))
         return entry
 
@@ -187,9 +192,7 @@ class Store:
         """
         previous = self._current(kind, key, base)
         entry = self._write(kind, key, document)
-        table = self._table(kind)
-        del table.objects[key]
-        del table.keys[bisect_left(table.keys, key)]
+        self._table(kind).objects.remove(key)
         self._record(Event("DELETED", kind, entry, previous))
         return entry
 
@@ -212,15 +215,31 @@ class Store:
             table.forget_until(bisect_right(table.events, self._floor, key=_version))
             table.floor = max(table.floor, self._floor)
 
+    def floor(self, kind: Kind) -> int:
+        """Give the oldest version since which the events of ``kind`` are known."""
+        return self._table(kind).floor
+
     def clear(self) -> None:
         """Drop every object and all history; versions go on, so that every watch expires."""
-        self.version += 1
+        self.restore(Store())
+
+    def fork(self) -> Store:
+        """Give a store of the same content, version and history that goes its own way."""
+        other = Store(self._history)
+        other.version, other._floor = self.version, self._floor
+        other._tables = {name: table.fork() for name, table in self._tables.items()}
+        return other
+
+    def restore(self, saved: Store) -> None:
+        """Take over the objects of ``saved``; the history begins anew, and every watch expires."""
+        self.version = max(self.version, saved.version) + 1
         self.compact(self.version)
-        for table in self._tables.values():
-            table.objects.clear()
-            table.keys.clear()
-            for wake in tuple(table.listeners.values()):
-                wake()
+        for name in {**self._tables, **saved._tables}:
+            table = self._tables.setdefault(name, _Table(floor=self._floor))
+            source = saved._tables.get(name)
+            table.objects = source.objects.copy() if source else KeySpace()
+        for table in tuple(self._tables.values()):
+            table.wake()
 
     def listen(self, kind: Kind, wake: Listener) -> Callable[[], None]:
         """Have ``wake`` called after each write of ``kind``, until the result is called."""
@@ -249,14 +268,8 @@ class Store:
 
     def _write(self, kind: Kind, key: str, document: Document) -> Entry:
         version = self.version + 1
-        metadata = document.pop("metadata")
-        metadata["resourceVersion"] = str(version)
-        document.pop("kind", None)
-        document.pop("apiVersion", None)
-        raw = orjson.dumps({"metadata": metadata, **document})
-        labels = {sys.intern(k): sys.intern(v) for k, v in (metadata.get("labels") or {}).items()}
-        document["metadata"] = metadata
-        entry = Entry(key, version, raw, labels, _field_values(kind.fields, document))
+        document["metadata"]["resourceVersion"] = str(version)
+        entry = encode_entry(kind, key, version, document)
         self.version = version
         return entry
 
@@ -265,19 +278,29 @@ class Store:
         table.events.append(event)
         if len(table.events) >= self._history + self._history // 4 + 1:
             table.forget_until(len(table.events) - self._history)
-        for wake in tuple(table.listeners.values()):
-            wake()
+        table.wake()
+
+
+def encode_entry(kind: Kind, key: str, version: int, document: Document) -> Entry:
+    """Encode a document as it stands; takes it over, and takes kind and apiVersion out of it."""
+    metadata = document.pop("metadata")
+    document.pop("kind", None)
+    document.pop("apiVersion", None)
+    raw = orjson.dumps({"metadata": metadata, **document})
+    labels = {sys.intern(k): sys.intern(v) for k, v in (metadata.get("labels") or {}).items()}
+    document["metadata"] = metadata
+    return Entry(key, version, raw, labels, _field_values(kind.fields, document))
 
 
 def _version(event: Event) -> int:
     return event.entry.version
 
 
-def _span(keys: list[str], namespace: str, start: str) -> tuple[int, int]:
-    """Indices of the keys in ``namespace`` ("" is all) that do not stand before ``start``."""
-    low = bisect_left(keys, max(start, f"{namespace}/" if namespace else ""))
-    high = bisect_left(keys, f"{namespace}0") if namespace else len(keys)  # "0" follows "/"
-    return low, max(low, high)
+def _span(objects: KeySpace[Entry], namespace: str, start: str) -> Sequence[Entry]:
+    """Give the entries in ``namespace`` ("" is all) whose keys do not stand before ``start``."""
+    if not namespace:
+        return objects.between(start)
+    return objects.between(max(start, f"{namespace}/"), f"{namespace}0")  # "0" follows "/"
 
 
 def _field_values(fields: Sequence[SelectableField], document: Document) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ Source: k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, endpoints/handlers
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Final
@@ -25,7 +25,9 @@ from urllib.parse import unquote, urlencode
 
 from extender.kube import transport as kube
 from extender.kube.clock import Clock
+from extender.kube.http_transport import user_agent
 from fakeapi.api import Api, Request, Response, Watch, parse_query
+from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import JSON
 
 BATCH: Final = 100
@@ -109,9 +111,19 @@ class _Alarm:
 
 
 class LocalTransport:
-    """A transport whose other end is an Api in this process; ``rng`` picks watch timeouts."""
+    """A transport whose other end is an Api in this process; ``rng`` picks watch timeouts.
 
-    def __init__(self, api: Api, clock: Clock, rng: Random) -> None:
+    ``record`` is told of every request.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        rng: Random,
+        record: Callable[[RequestRecord], None] = lambda _record: None,
+    ) -> None:
+        self._record = record
         self._api = api
         self._clock = clock
         self._rng = rng
@@ -146,7 +158,11 @@ class LocalTransport:
         if self._closed:
             raise kube.TransportError(f"{request}: this transport is closed")
         await asyncio.sleep(0)  # as with any other transport, others get their turn
-        return self._api.handle(_translate(request))
+        answer = self._api.handle(_translate(request))
+        status = answer.status if isinstance(answer, Response) else 200
+        query = urlencode(request.query)
+        self._record(RequestRecord(request.method, request.path, query, user_agent(), status))
+        return answer
 
     async def _watch_lines(
         self, watch: Watch, request: kube.Request
@@ -201,4 +217,5 @@ def _translate(request: kube.Request) -> Request:
         body=request.body or b"",
         content_type=request.content_type if request.body else "",
         accept=JSON,
+        user_agent=user_agent(),
     )

@@ -10,23 +10,18 @@ from typing import Any
 
 import orjson
 
-from fakeapi.api.errors import bad_request, not_acceptable, unsupported_media_type
-from fakeapi.api.messages import JSON, Request
+from fakeapi.api.errors import bad_request, unsupported_media_type
+from fakeapi.api.messages import JSON, PROTOBUF, Request
+from fakeapi.api.protobuf import read_protobuf
+from fakeapi.api.yaml_bodies import YAML, read_yaml
 from fakeapi.store import Document
 
-_ACCEPTABLE = frozenset((JSON, "application/*", "*/*"))
+_READABLE = (JSON, YAML, PROTOBUF)
 
 
 def media_type(content_type: str) -> str:
     """Give the media type without its parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
-
-
-def check_accept(accept: str) -> None:
-    """Refuse (406) a client that takes anything but JSON."""
-    offers = [media_type(offer) for offer in accept.split(",")]
-    if accept and not _ACCEPTABLE.intersection(offers):
-        raise not_acceptable((JSON,))
 
 
 def read_json(body: bytes) -> Any:
@@ -40,13 +35,16 @@ def read_json(body: bytes) -> Any:
 
 
 def read_object(request: Request) -> Document:
-    """Parse a body that must be one JSON object; an absent Content-Type stands for JSON.
+    """Parse a body that must be one object, in JSON, YAML or protobuf; no type stands for JSON.
 
-    Raises StatusError (415 for other media types, 400 for other JSON).
+    Raises StatusError (415 for other media types, 400 for a body that is not what it should be).
     """
-    if media_type(request.content_type) not in ("", JSON):
-        raise unsupported_media_type((JSON,))
-    value = read_json(request.body)
+    sent = media_type(request.content_type)
+    if sent == PROTOBUF:
+        return read_protobuf(request.body)
+    if sent not in ("", JSON, YAML):
+        raise unsupported_media_type(_READABLE)
+    value = read_yaml(request.body) if sent == YAML else read_json(request.body)
     if not isinstance(value, dict):
         raise bad_request("the body must be one JSON object")
     return value

@@ -1,94 +1,122 @@
 """Deletion: at once, or marked and waiting.
 
-- An object with finalizers is marked with ``deletionTimestamp`` and goes when the last is removed.
-- A pod on a node is marked with ``deletionTimestamp`` (now plus its grace period) and
-  ``deletionGracePeriodSeconds``, and stays until a delete with grace period 0, as a kubelet sends
-  once the containers have ended. Pods on no node, and finished ones, go at once. A later delete may
-  shorten the grace period, never lengthen it.
-- A namespace is marked, its phase becomes Terminating, and it stays while ``spec.finalizers`` holds
-  anything (emptying it is its controller's work).
+    what holds it                     first delete                   it goes
+    nothing                           goes                           -
+    finalizers                        marked, grace period 0         when the last is removed
+    a grace period (pods on a node)   marked, now + grace period     at a delete with period 0, as a
+                                                                     kubelet sends at the end
+    spec.finalizers (namespaces)      marked, phase Terminating      when they are emptied
 
-Source: k8s.io/apiserver/pkg/registry/rest/delete.go, pkg/registry/core/{pod,namespace}.
+A pod that may go at once is marked first all the same, so that watchers see two events. A later
+delete may shorten a grace period, never lengthen it. The propagation policy is written down as a
+finalizer (``orphan``, ``foregroundDeletion``), for the garbage collector to carry out.
+
+Source: k8s.io/apiserver/pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go;
+pkg/registry/core/{pod,namespace}.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
-from fakeapi.api.errors import bad_request, conflict, forbidden
-from fakeapi.api.metadata import Sources
-from fakeapi.api.options import parse_integer
+from fakeapi.api.deleteoptions import DeleteOptions
+from fakeapi.api.errors import Cause, StatusError, conflict, forbidden, invalid, storage_conflict
+from fakeapi.api.metadata import Sources, epoch_seconds
 from fakeapi.kinds import Kind
 from fakeapi.store import Document
+
+ORPHAN: Final = "orphan"
+FOREGROUND: Final = "foregroundDeletion"
+_FINALIZERS: Final = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
+_POLICIES: Final = {finalizer: policy for policy, finalizer in _FINALIZERS.items()}
 
 _DEFAULT_GRACE_SECONDS: Final = 30
 _LONGEST_GRACE_SECONDS: Final = 10**9
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
-    """What a delete asks for; None means not said. ``grace_seconds`` is in seconds."""
+class Step(Enum):
+    """What a delete comes to: whether the mark is to be written, and whether the object goes."""
 
-    grace_seconds: int | None = None
-    uid: str | None = None
-    version: str | None = None
+    NOTHING = (False, False)
+    MARKED = (True, False)
+    GONE = (False, True)
+    MARKED_AND_GONE = (True, True)
 
+    @property
+    def marks(self) -> bool:
+        """Whether the document has been changed and must be written."""
+        return self.value[0]
 
-def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
-    """Read the options from the body or, where it is empty, the query; raises StatusError (400)."""
-    if body.get("dryRun"):
-        raise bad_request("dryRun is not supported by this server")
-    grace: Any = body.get("gracePeriodSeconds")
-    if not body and query.get("gracePeriodSeconds"):
-        grace = parse_integer("gracePeriodSeconds", query["gracePeriodSeconds"])
-    given = body.get("preconditions")
-    preconditions = {} if given is None else given
-    if not isinstance(preconditions, dict) or not isinstance(grace, int | None):
-        raise bad_request("DeleteOptions: preconditions or gracePeriodSeconds has a wrong type")
-    return DeleteOptions(grace, preconditions.get("uid"), preconditions.get("resourceVersion"))
+    @property
+    def ends(self) -> bool:
+        """Whether the object goes."""
+        return self.value[1]
 
 
 def check_delete(kind: Kind, name: str, document: Document, options: DeleteOptions) -> None:
     """Check that the object may go and is the one that was meant; raises StatusError (403, 409)."""
     if name in kind.undeletable:
-        raise forbidden(kind, name, f"this {kind.singular} may not be deleted")
+        raise forbidden(kind, name, kind.undeletable_why)
+    if options.unsafe:
+        namespace = document["metadata"].get("namespace", "")
+        why = "unsafe deletion is not allowed because the object is decodable from storage"
+        raise storage_conflict(kind, namespace, name, why)
+    check_preconditions(kind, name, document, options)
+
+
+def check_preconditions(
+    kind: Kind, name: str, document: Mapping[str, Any], options: DeleteOptions
+) -> None:
+    """Check uid and resourceVersion where the options name them; raises StatusError (409)."""
     metadata = document["metadata"]
-    for label, wanted, found in (
-        ("UID", options.uid, metadata["uid"]),
-        ("ResourceVersion", options.version, metadata["resourceVersion"]),
+    for label, wanted, found, hint in (
+        ("UID", options.uid, metadata["uid"], "deleted and then recreated"),
+        ("ResourceVersion", options.version, metadata["resourceVersion"], "modified"),
     ):
-        if wanted is not None and wanted != found:
+        if wanted is None or wanted == found:
+            continue
+        if kind.first_spec_finalizers:
             raise conflict(kind, name, precondition_failed(label, wanted, found))
+        raise _not_the_one_meant(
+            kind,
+            name,
+            f"the {label} in the precondition ({wanted}) does not match the {label} in record "
+            f"({found}). The object might have been {hint}",
+        )
 
 
 def precondition_failed(label: str, wanted: str, found: str) -> str:
-    """Word a failed precondition as upstream does."""
+    """Word a failed precondition as upstream's storage does."""
     return (
         f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
     )
 
 
-def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources: Sources) -> None:
-    """Write into ``document`` that it is being deleted, as far as its kind and state ask for it."""
+def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources: Sources) -> Step:
+    """Write into ``document`` that it is being deleted, and tell what follows.
+
+    Unless the step marks, ``document`` is as it was.
+    """
     metadata = document["metadata"]
     if kind.first_spec_finalizers:
         if "deletionTimestamp" not in metadata:
-            metadata["deletionTimestamp"] = sources.timestamp(0)
-            document.setdefault("status", {})["phase"] = kind.finalizing_phase
-        return
-    if not kind.graceful and not metadata.get("finalizers"):
-        return
-    grace = _grace_seconds(document, options) if kind.graceful else 0
-    if "deletionTimestamp" not in metadata:
-        if "generation" in metadata:
-            metadata["generation"] += 1
-    elif options.grace_seconds is None or grace >= metadata.get("deletionGracePeriodSeconds", 0):
-        return
-    metadata["deletionTimestamp"] = sources.timestamp(grace)
-    metadata["deletionGracePeriodSeconds"] = grace
+            _mark_terminating(kind, document, options, sources)
+            return Step.MARKED
+        if (document.get("spec") or {}).get("finalizers"):
+            return Step.NOTHING
+    step = _mark_grace(document, options, sources) if kind.graceful else None
+    if step is Step.NOTHING:
+        return step
+    finalizers = _finalizers(kind, metadata, options)
+    if finalizers:
+        _write_finalizers(metadata, finalizers)
+        if step is None:
+            _mark_waiting(metadata, sources)
+        return Step.MARKED
+    return step or Step.GONE
 
 
 def may_vanish(kind: Kind, document: Document) -> bool:
@@ -97,6 +125,76 @@ def may_vanish(kind: Kind, document: Document) -> bool:
     if kind.first_spec_finalizers and (document.get("spec") or {}).get("finalizers"):
         return False
     return not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
+
+
+def check_finalizers(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
+    """Refuse (422) finalizers that an update adds to an object that is being deleted."""
+    before = old["metadata"]
+    if "deletionTimestamp" not in before:
+        return
+    present = set(before.get("finalizers") or ())
+    added = [f for f in document["metadata"].get("finalizers") or () if f not in present]
+    if added:
+        listed = ", ".join(f'"{finalizer}"' for finalizer in sorted(added))
+        why = "no new finalizers can be added if the object is being deleted, found new finalizers"
+        message = f"Forbidden: {why} []string{{{listed}}}"
+        cause = Cause("FieldValueForbidden", message, "metadata.finalizers")
+        raise invalid(kind.qualified_kind, before["name"], [cause])
+
+
+def _not_the_one_meant(kind: Kind, name: str, why: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {why}'
+    details = {"name": name, "group": kind.group, "kind": kind.kind}
+    return StatusError(409, "Conflict", message, details)
+
+
+def _mark_terminating(
+    kind: Kind, document: Document, options: DeleteOptions, sources: Sources
+) -> None:
+    metadata = document["metadata"]
+    metadata["deletionTimestamp"] = sources.timestamp(0)
+    document.setdefault("status", {})["phase"] = kind.finalizing_phase
+    _write_finalizers(metadata, _finalizers(kind, metadata, options))
+
+
+def _mark_waiting(metadata: dict[str, Any], sources: Sources) -> None:
+    """Mark an object that waits for finalizers only."""
+    marked = metadata.get("deletionTimestamp")
+    if marked is None and "generation" in metadata:
+        metadata["generation"] += 1
+    if marked is None or (epoch_seconds(marked) or 0) > sources.now():
+        metadata["deletionTimestamp"] = sources.timestamp(0)
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _mark_grace(document: Document, options: DeleteOptions, sources: Sources) -> Step | None:
+    """Begin or shorten the grace period; None if only finalizers hold the object any more."""
+    metadata = document["metadata"]
+    if "deletionTimestamp" not in metadata:
+        if "generation" in metadata:
+            metadata["generation"] += 1
+        grace = offset = _grace_seconds(document, options)
+    else:
+        left = metadata.get("deletionGracePeriodSeconds") or 0
+        if not left:
+            return None
+        if options.grace_seconds is None or _not_negative(options.grace_seconds) >= left:
+            return Step.NOTHING
+        grace, offset = _shortened(metadata, left, _not_negative(options.grace_seconds), sources)
+    metadata["deletionTimestamp"] = sources.timestamp(offset)
+    metadata["deletionGracePeriodSeconds"] = grace
+    return Step.MARKED if grace else Step.MARKED_AND_GONE
+
+
+def _shortened(
+    metadata: Mapping[str, Any], left: int, grace: int, sources: Sources
+) -> tuple[int, int]:
+    """Give the new grace period, and the end of it in seconds from now."""
+    end = epoch_seconds(metadata["deletionTimestamp"])
+    offset = grace if end is None else end - left + grace - sources.now()
+    if offset < 0:  # that period would have ended already: the least that is still one
+        return min(grace, 1), 0
+    return grace, offset
 
 
 def _grace_seconds(document: Document, options: DeleteOptions) -> int:
@@ -108,4 +206,36 @@ def _grace_seconds(document: Document, options: DeleteOptions) -> int:
         asked = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
     if not isinstance(asked, int):
         return _DEFAULT_GRACE_SECONDS
-    return min(asked, _LONGEST_GRACE_SECONDS) if asked >= 0 else 1
+    return min(_not_negative(asked), _LONGEST_GRACE_SECONDS)
+
+
+def _not_negative(seconds: int) -> int:
+    return seconds if seconds >= 0 else 1
+
+
+def _finalizers(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> list[str]:
+    """Give the finalizers with the one of the propagation policy, and no other of these."""
+    present = metadata.get("finalizers") or []
+    wanted = [f for f in present if f not in _POLICIES]
+    policy = _policy(kind, present, options)
+    if policy in _FINALIZERS:
+        wanted.append(_FINALIZERS[policy])
+    return present if set(present) == set(wanted) else wanted
+
+
+def _policy(kind: Kind, present: list[str], options: DeleteOptions) -> str:
+    if kind.dependents == "ignore":
+        return ""
+    if options.orphan_dependents is not None:
+        return "Orphan" if options.orphan_dependents else ""
+    if options.propagation:
+        return options.propagation
+    earlier = [_POLICIES[f] for f in present if f in _POLICIES]
+    return earlier[0] if earlier else {"orphan": "Orphan"}.get(kind.dependents, "")
+
+
+def _write_finalizers(metadata: dict[str, Any], finalizers: list[str]) -> None:
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)

@@ -1,121 +1,274 @@
-"""Discovery: which groups, versions and resources there are, in the plain (not aggregated) form.
+"""Discovery: which groups, versions and resources there are.
 
-Also ``/version`` and the health endpoints. The version is that of the release whose rules the
-server follows; kubectl and others choose their behaviour by it.
+Two forms of the same: plain documents, one for each group and version, and the aggregated ones,
+which tell everything below ``/api`` or ``/apis`` at once to clients that ask for them:
 
-Source: k8s.io/apimachinery/pkg/apis/meta/v1 (APIVersions, APIGroupList, APIResourceList) and
-pkg/version.
+    application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList
+
+Also ``/``, ``/version`` and the health endpoints. Documents are made once for each set of kinds.
+
+Sources: k8s.io/apimachinery/pkg/apis/meta/v1 (APIVersions, APIGroupList, APIResourceList),
+k8s.io/api/apidiscovery, k8s.io/apiserver/pkg/endpoints/discovery.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.messages import TEXT, Response
+from fakeapi.api.caching import cached, etag_of
+from fakeapi.api.errors import not_acceptable, unknown_resource
+from fakeapi.api.health import CHECKS, check_health
+from fakeapi.api.messages import JSON, Request, Response
+from fakeapi.api.negotiation import OFFERED, is_pretty, matches
+from fakeapi.api.release import Release
 from fakeapi.kinds import Kind, Kinds
-from fakeapi.kinds.kind import SUBRESOURCE_VERBS, VERBS
+from fakeapi.kinds.kind import Subresource
 
-_VERSION: Final = {
-    "major": "1",
-    "minor": "34",
-    "gitVersion": "v1.34.2",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "linux/amd64",
-}
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
-
-
-def discover(kinds: Kinds, path: str) -> Response | None:
-    """Answer a GET of a discovery, version or health path; None if it is none of them."""
-    path = path.rstrip("/")
-    if path in _HEALTH:
-        return Response(200, b"ok", TEXT)
-    if path == "/version":
-        return _answer(_VERSION)
-    match path.split("/"):
-        case ["", "api"]:
-            return _answer({"kind": "APIVersions", "versions": ["v1"], **_ADDRESSES})
-        case ["", "apis"]:
-            groups = dict.fromkeys(group for group, _ in kinds.group_versions if group)
-            return _answer(_groups(kinds, list(groups)))
-        case ["", "api", version]:
-            return _resources(kinds, "", version)
-        case ["", "apis", group]:
-            return _group(kinds, group)
-        case ["", "apis", group, version]:
-            return _resources(kinds, group, version)
-    return None
-
+_GROUP: Final = "apidiscovery.k8s.io"
+_LIST: Final = "APIGroupDiscoveryList"
+_VERSIONS: Final = ("v2", "v2beta1")
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?", re.ASCII)
+_STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
 
 _ADDRESSES: Final = {
     "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}]
 }
 
-
-def _answer(document: dict[str, Any]) -> Response:
-    return Response(200, orjson.dumps(document) + b"\n")
+Document = dict[str, Any]
 
 
-def _groups(kinds: Kinds, groups: list[str]) -> dict[str, Any]:
-    described = [_describe_group(kinds, group) for group in groups]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": described}
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A document as it is sent, and its ETag."""
+
+    body: bytes
+    etag: str
 
 
-def _group(kinds: Kinds, group: str) -> Response | None:
-    if not any(group == known for known, _ in kinds.group_versions if known):
-        return None
-    return _answer({"kind": "APIGroup", "apiVersion": "v1", **_describe_group(kinds, group)})
+class Discovery:
+    """Answers the paths that tell what a server serves."""
 
+    def __init__(self, kinds: Kinds, release: Release) -> None:
+        self._kinds = kinds
+        self._groups = group_versions(kinds)
+        self._version = release.document()
+        self._made: dict[str, _Stored] = {}
 
-def _describe_group(kinds: Kinds, group: str) -> dict[str, Any]:
-    versions = [
-        {"groupVersion": f"{group}/{version}", "version": version}
-        for known, version in kinds.group_versions
-        if known == group
-    ]
-    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+    def answer(self, request: Request) -> Response | None:
+        """Answer a GET of a discovery, version or health path; None if it is none of them.
 
+        Raises StatusError (404, 406).
+        """
+        match request.path.rstrip("/").split("/"):
+            case [""]:
+                return self._plain(request, self._paths)
+            case ["", "version"]:
+                return self._plain(request, lambda: self._version)
+            case ["", "api"]:
+                versions = {"kind": "APIVersions", "versions": list(self._groups.get("", []))}
+                return self._aggregated(request) or self._plain(
+                    request, lambda: {**versions, **_ADDRESSES}
+                )
+            case ["", "apis"]:
+                return self._aggregated(request) or self._plain(request, self._group_list)
+            case ["", "apis", group] if group in self._groups and group:
+                header = {"kind": "APIGroup", "apiVersion": "v1"}
+                return self._plain(request, lambda: {**header, **self._group(group)})
+            case ["", "api", version]:
+                return self._resources(request, "", version)
+            case ["", "apis", group, version]:
+                return self._resources(request, group, version)
+        return check_health(request)
 
-def _resources(kinds: Kinds, group: str, version: str) -> Response | None:
-    found = kinds.in_group_version(group, version)
-    if not found:
-        return None
-    return _answer(
-        {
+    def _plain(self, request: Request, make: Callable[[], Document]) -> Response:
+        _aggregated_version(request)  # refuses what is not to be had
+        stored = self._store(request.path.rstrip("/"), make)
+        if is_pretty(request):
+            document = orjson.loads(stored.body)
+            return Response(200, orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        return Response(200, stored.body)
+
+    def _aggregated(self, request: Request) -> Response | None:
+        version = _aggregated_version(request)
+        if version is None:
+            return None
+        groups = [group for group in self._groups if bool(group) is ("apis" in request.path)]
+        stored = self._store(
+            f"{request.path.rstrip('/')} {version}", lambda: self._all(groups, version)
+        )
+        content_type = f"{JSON};g={_GROUP};v={version};as={_LIST}"
+        return cached(request, stored.body, content_type, stored.etag)
+
+    def _store(self, name: str, make: Callable[[], Document]) -> _Stored:
+        if name not in self._made:
+            body = orjson.dumps(make()) + b"\n"
+            self._made[name] = _Stored(body, etag_of(body))
+        return self._made[name]
+
+    def _paths(self) -> Document:
+        paths = ["/api", "/apis", "/version", "/openapi/v3"]
+        for group, versions in self._groups.items():
+            root = f"/apis/{group}" if group else "/api"
+            paths += [root, *(f"{root}/{version}" for version in versions)]
+        for health, checks in CHECKS.items():
+            paths += [f"/{health}", *(f"/{health}/{check}" for check in checks)]
+        return {"paths": sorted(set(paths))}
+
+    def _group_list(self) -> Document:
+        groups = [self._group(group) for group in self._groups if group]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def _group(self, group: str) -> Document:
+        versions = [
+            {"groupVersion": f"{group}/{version}", "version": version}
+            for version in self._groups[group]
+        ]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def _resources(self, request: Request, group: str, version: str) -> Response | None:
+        if group not in self._groups:
+            return None
+        if version not in self._groups[group]:
+            raise unknown_resource()
+        return self._plain(request, lambda: self._resource_list(group, version))
+
+    def _resource_list(self, group: str, version: str) -> Document:
+        found = _sorted(self._kinds.in_group_version(group, version))
+        version_of_lists = {"apiVersion": "v1"} if group else {}
+        preferred = self._groups[group][0]
+        return {
             "kind": "APIResourceList",
-            "apiVersion": "v1",
+            **version_of_lists,
             "groupVersion": found[0].api_version,
-            "resources": [entry for kind in found for entry in _describe_kind(kind)],
+            "resources": [entry for kind in found for entry in _plain_entries(kind, preferred)],
         }
-    )
+
+    def _all(self, groups: Sequence[str], version: str) -> Document:
+        return {
+            "kind": _LIST,
+            "apiVersion": f"{_GROUP}/{version}",
+            "metadata": {},
+            "items": [self._aggregated_group(group) for group in groups],
+        }
+
+    def _aggregated_group(self, group: str) -> Document:
+        versions = []
+        for version in self._groups[group]:
+            kinds = _sorted(self._kinds.in_group_version(group, version))
+            resources = [_aggregated_entry(kind) for kind in kinds]
+            entry = {"version": version, "resources": resources, "freshness": "Current"}
+            versions.append(entry)
+        return {"metadata": {"name": group} if group else {}, "versions": versions}
 
 
-def _describe_kind(kind: Kind) -> list[dict[str, Any]]:
-    main: dict[str, Any] = {
+def group_versions(kinds: Kinds) -> dict[str, list[str]]:
+    """Give each group's versions, the preferred one first: stable before beta, v2 before v1."""
+    groups: dict[str, list[str]] = {}
+    for group, version in kinds.group_versions:
+        groups.setdefault(group, []).append(version)
+    return {group: sorted(found, key=_rank, reverse=True) for group, found in groups.items()}
+
+
+def _rank(version: str) -> tuple[int, int, int]:
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (-1, 0, 0)
+    return (_STAGES[match[2]], int(match[1]), int(match[3] or 0))
+
+
+def _aggregated_version(request: Request) -> str | None:
+    """Give the version of the aggregated form that is asked for, None for the plain form.
+
+    Raises StatusError (406) if the client accepts neither.
+    """
+    whole = request.path.strip("/") in ("api", "apis")
+    for clause, _ in matches(request.accept, OFFERED):
+        group, version, kind = clause.asks_for()
+        if not (group or version or kind):
+            return None
+        if whole and (group, kind) == (_GROUP, _LIST) and version in _VERSIONS:
+            return version
+    raise not_acceptable(OFFERED)
+
+
+def _sorted(kinds: Sequence[Kind]) -> list[Kind]:
+    return sorted(kinds, key=lambda kind: kind.plural)
+
+
+def _subresources(kind: Kind) -> list[Subresource]:
+    return [kind.subresources[name] for name in sorted(kind.subresources)]
+
+
+def _names(kind: Kind) -> Document:
+    names: Document = {}
+    if kind.short_names:
+        names["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        names["categories"] = list(kind.categories)
+    return names
+
+
+def _plain_entries(kind: Kind, preferred: str) -> list[Document]:
+    main = {
         "name": kind.plural,
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": list(VERBS),
+        "verbs": sorted(kind.verbs),
+        **_names(kind),
     }
-    if kind.short_names:
-        main["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        main["categories"] = list(kind.categories)
-    below = [
-        {
-            "name": f"{kind.plural}/{name}",
-            "singularName": "",
-            "namespaced": kind.namespaced,
-            "kind": kind.kind,
-            "verbs": list(SUBRESOURCE_VERBS),
-        }
-        for name in kind.subresources
-    ]
-    return [main, *below]
+    if {"create", "list"} <= set(kind.verbs):
+        main["storageVersionHash"] = _storage_hash(kind, preferred)
+    return [main, *(_plain_subresource(kind, below) for below in _subresources(kind))]
+
+
+def _storage_hash(kind: Kind, preferred: str) -> str:
+    """Hash what objects are stored as, by which clients see whether that has changed."""
+    stored = f"{kind.group}/{preferred}/{kind.kind}"
+    return b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
+
+
+def _plain_subresource(kind: Kind, below: Subresource) -> Document:
+    own = (below.group, below.version) == (kind.group, kind.version)
+    return {
+        "name": f"{kind.plural}/{below.name}",
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        **({} if own else {"group": below.group, "version": below.version}),
+        "kind": below.kind,
+        "verbs": sorted(below.verbs),
+    }
+
+
+def _aggregated_entry(kind: Kind) -> Document:
+    entry = {
+        "resource": kind.plural,
+        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": sorted(kind.verbs),
+        **_names(kind),
+    }
+    if kind.subresources:
+        entry["subresources"] = [_aggregated_subresource(kind, s) for s in _subresources(kind)]
+    return entry
+
+
+def _aggregated_subresource(kind: Kind, below: Subresource) -> Document:
+    own = (below.group, below.version) == (kind.group, kind.version)
+    return {
+        "subresource": below.name,
+        "responseKind": {
+            "group": "" if own else below.group,
+            "version": "" if own else below.version,
+            "kind": below.kind,
+        },
+        "verbs": sorted(below.verbs),
+    }

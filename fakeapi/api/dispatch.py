@@ -2,60 +2,74 @@
 
 No sockets, no clock, no randomness: the server behind a socket and the transport without one are
 thin shells around :meth:`Api.handle`.
+
+A request passes, in this order: impersonation, authorization, discovery, the choice of a face
+(how the answer is shown), the path's target, the target's handler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 
-import orjson
-
-from fakeapi.api.bodies import check_accept, read_object
-from fakeapi.api.deleting import parse_delete_options
-from fakeapi.api.discovery import discover
-from fakeapi.api.errors import (
-    StatusError,
-    bad_request,
-    method_not_allowed,
-    too_large_version,
-)
-from fakeapi.api.listing import Page, encode_list, encode_object, list_page
+from fakeapi.api.authorizing import AlwaysAllow, Authorizer, attributes_of, forbidden_request
+from fakeapi.api.calls import Call, Identify, Services
+from fakeapi.api.converting import serve_converted
+from fakeapi.api.discovery import Discovery
+from fakeapi.api.errors import StatusError, method_not_allowed, not_served, unknown_resource
+from fakeapi.api.faces import choose_face
+from fakeapi.api.impersonating import check_impersonation
 from fakeapi.api.loading import ensure_namespace, load
-from fakeapi.api.messages import TEXT, Request, Response
+from fakeapi.api.messages import TEXT, Request, Response, User
 from fakeapi.api.metadata import Sources
-from fakeapi.api.options import parse_list_options, parse_version
-from fakeapi.api.patching import apply_patch
+from fakeapi.api.openapi import serve_openapi
+from fakeapi.api.options import is_dry_run
 from fakeapi.api.paths import find_target, group_version_path
-from fakeapi.api.registry import Deletion, Registry, Target
-from fakeapi.api.selecting import parse_selection
+from fakeapi.api.priority import system_priority_classes
+from fakeapi.api.rbac import RbacAuthorizer
+from fakeapi.api.rbacroles import bootstrap_roles
+from fakeapi.api.registry import Registry, Target
+from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.api.reviews import REVIEWS
+from fakeapi.api.subresources import SUBRESOURCES
+from fakeapi.api.tokens import IssuedTokens
+from fakeapi.api.updating import PREPARE
+from fakeapi.api.verbs import ON_COLLECTION, ON_OBJECT, Verb
 from fakeapi.api.watching import Watch
-from fakeapi.kinds import BUILTIN, Kinds
-from fakeapi.store import Document, Entry, Store
+from fakeapi.kinds import BUILTIN, Kind, Kinds
+from fakeapi.kinds.builtin import PRIORITY_CLASSES
+from fakeapi.store import Document, Store
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
-Handler = Callable[[Target, Request], "Response | Watch"]
+_HANDLERS = {**SUBRESOURCES, **REVIEWS}
+_OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 
 
 class Api:
-    """An API server's behaviour over one store."""
+    """An API server's behaviour over one store.
 
-    def __init__(self, store: Store, sources: Sources, kinds: Kinds = BUILTIN) -> None:
+    Everybody may do everything until :meth:`enforce_rbac`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sources: Sources,
+        kinds: Kinds = BUILTIN,
+        release: Release = DEFAULT_RELEASE,
+    ) -> None:
         self.store = store
         self.kinds = kinds
         self.registry = Registry(store, sources)
-        self._on_collection: Mapping[str, Handler] = {
-            "GET": self._list_or_watch,
-            "POST": self._create,
-            "DELETE": self._delete_collection,
-        }
-        self._on_object: Mapping[str, Handler] = {
-            "GET": self._get,
-            "PUT": self._update,
-            "PATCH": self._patch,
-            "DELETE": self._delete,
-        }
-        self._ensure_first_namespaces()
+        self.tokens = IssuedTokens(sources.timestamp)
+        self.authorizer: Authorizer = AlwaysAllow()
+        self.identify: Identify = self.tokens.user_of
+        self._sources = sources
+        self.release = release
+        self._discovery = Discovery(kinds, release)
+        self._ensure_first_objects()
 
     def handle(self, request: Request) -> Response | Watch:
         """Answer one request; a refusal is an answer too."""
@@ -69,104 +83,99 @@ class Api:
         return load(self.registry, self.kinds, documents)
 
     def reset(self) -> None:
-        """Drop everything but the namespaces a cluster begins with; every watch expires."""
+        """Drop everything but the objects a cluster begins with; every watch expires."""
         self.store.clear()
-        self._ensure_first_namespaces()
+        self._ensure_first_objects()
 
-    def _ensure_first_namespaces(self) -> None:
+    @property
+    def enforces_rbac(self) -> bool:
+        """Whether roles and bindings count."""
+        return isinstance(self.authorizer, RbacAuthorizer)
+
+    def enforce_rbac(self) -> None:
+        """From now on go by the roles and bindings in the store, beginning with the usual ones."""
+        self.authorizer = RbacAuthorizer(self.store, self.kinds)
+        self._ensure_first_objects()
+
+    def _ensure_first_objects(self) -> None:
         for name in FIRST_NAMESPACES:
             ensure_namespace(self.registry, name)
+        for document in system_priority_classes():
+            if self.store.get(PRIORITY_CLASSES, document["metadata"]["name"]) is None:
+                self.registry.create(Target(PRIORITY_CLASSES), document)
+        if self.enforces_rbac:
+            self.load(bootstrap_roles())
 
     def _answer(self, request: Request) -> Response | Watch:
+        user = self._authorized(request)
         if request.method == "GET":
-            found = discover(self.kinds, request.path)
+            found = self._discovery.answer(request) or serve_openapi(self.kinds, request)
             if found is not None:
                 return found
         position = group_version_path(request.path)
-        if position is None or position[:2] not in self.kinds.group_versions:
+        if position is None or all(group != position[0] for group, _ in self.kinds.group_versions):
             return Response(404, b"404 page not found\n", TEXT)
         group, version, rest = position
+        if (group, version) not in self.kinds.group_versions:
+            raise unknown_resource()
         if not rest:
             raise method_not_allowed()
-        check_accept(request.accept)
+        face = choose_face(request, self._sources.timestamp)
         target = find_target(self.kinds, group, version, rest)
-        return self._handler(target, request)(target, request)
 
-    def _handler(self, target: Target, request: Request) -> Handler:
-        handlers = self._on_object if target.name else self._on_collection
-        handler = handlers.get(request.method)
-        spread = target.kind.namespaced and not target.namespace
-        misplaced_write = not target.name and spread and request.method != "GET"
-        misplaced_delete = bool(target.subresource) and request.method == "DELETE"
-        if handler is None or misplaced_write or misplaced_delete:
+        def serve(target: Target, request: Request) -> Response | Watch:
+            return _handler(target, request)(self._call(target, request, user))
+
+        answer = serve_converted(self.kinds, target, request, serve)
+        return face.dress(_warn(target.kind, answer))
+
+    def _authorized(self, request: Request) -> User:
+        """Give who acts; raises StatusError (403) if they may not."""
+        user = request.impersonated or request.user
+        if user is not request.user:
+            check_impersonation(self.authorizer, request.user, user)
+        attributes = attributes_of(request, user)
+        if self.authorizer.reason(attributes) is None:
+            raise forbidden_request(attributes)
+        return user
+
+    def _call(self, target: Target, request: Request, user: User) -> Call:
+        dry = is_dry_run(request.method, request.query)
+        registry = self.registry.rehearsing() if dry else self.registry
+        services = Services(
+            self.store, self.kinds, self._sources, self.authorizer, self.tokens, self.identify
+        )
+        return Call(target, request, registry, services, user)
+
+
+def _warn(kind: Kind, answer: Response | Watch) -> Response | Watch:
+    """Add to an answer the warning that its kind is deprecated, if it is."""
+    if kind.deprecation and isinstance(answer, Response):
+        return replace(answer, warnings=(kind.deprecation, *answer.warnings))
+    return answer
+
+
+def _lead_nowhere(call: Call) -> Response:
+    call.registry.get(call.target)
+    raise not_served(call.target.kind, call.target.subresource)
+
+
+def _handler(target: Target, request: Request) -> Verb:
+    """Give what answers the request; raises StatusError (404, 405)."""
+    kind, method, subresource = target.kind, request.method, target.subresource
+    own = _HANDLERS.get((kind.resource, subresource))
+    if own is not None and target.name and not subresource:
+        raise unknown_resource()  # what can only be created has no name
+    usual = ON_OBJECT if target.name else ON_COLLECTION
+    handler = (usual if own is None else own).get(method)
+    everywhere = kind.namespaced and not target.namespace and not target.name
+    if handler is None or (everywhere and method != "GET"):
+        raise method_not_allowed()
+    if own is None:
+        names = _OBJECT_VERBS if target.name else _COLLECTION_VERBS
+        verbs = kind.subresources[subresource].verbs if subresource else kind.verbs
+        if names[method] not in verbs:
             raise method_not_allowed()
-        if request.method != "GET" and request.query.get("dryRun"):
-            raise bad_request("dryRun is not supported by this server")
-        return handler
-
-    def _get(self, target: Target, request: Request) -> Response:
-        asked = int(parse_version(request.query.get("resourceVersion", "")) or "0")
-        if asked > self.store.version:
-            raise too_large_version(asked, self.store.version)
-        return _object(200, target, self.registry.get(target))
-
-    def _list_or_watch(self, target: Target, request: Request) -> Response | Watch:
-        options = parse_list_options(request.query)
-        selection = parse_selection(target.kind, options.labels, options.fields)
-        if options.watch:
-            return Watch(self.store, target.kind, target.namespace, selection, options)
-        page = list_page(self.store, target.kind, target.namespace, selection, options)
-        return Response(200, encode_list(target.kind, page))
-
-    def _create(self, target: Target, request: Request) -> Response:
-        return _object(201, target, self.registry.create(target, read_object(request)))
-
-    def _update(self, target: Target, request: Request) -> Response:
-        before = self.store.get(target.kind, target.key)
-        entry = self.registry.update(target, read_object(request))
-        return _object(200 if before else 201, target, entry)
-
-    def _patch(self, target: Target, request: Request) -> Response:
-        def change(document: Document) -> Document:
-            return apply_patch(target.kind, document, request.content_type, request.body)
-
-        return _object(200, target, self.registry.change(target, change))
-
-    def _delete(self, target: Target, request: Request) -> Response:
-        options = parse_delete_options(request.query, _optional_object(request))
-        deletion = self.registry.delete(target, options)
-        if deletion.gone and not target.kind.returns_deleted:
-            return Response(200, _deleted_status(target, deletion))
-        return _object(200, target, deletion.entry)
-
-    def _delete_collection(self, target: Target, request: Request) -> Response:
-        delete_options = parse_delete_options(request.query, _optional_object(request))
-        options = parse_list_options(request.query)
-        selection = parse_selection(target.kind, options.labels, options.fields)
-        page = list_page(self.store, target.kind, target.namespace, selection, options)
-        for entry in page.entries:
-            name = entry.fields[0]
-            self.registry.delete(Target(target.kind, target.namespace, name), delete_options)
-        return Response(200, encode_list(target.kind, Page(self.store.version, page.entries)))
-
-
-def _optional_object(request: Request) -> Document:
-    return read_object(request) if request.body else {}
-
-
-def _object(status: int, target: Target, entry: Entry) -> Response:
-    return Response(status, encode_object(target.kind, entry))
-
-
-def _deleted_status(target: Target, deletion: Deletion) -> bytes:
-    kind = target.kind
-    uid = deletion.entry.document()["metadata"]["uid"]
-    details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": uid}
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Success",
-        "details": {name: value for name, value in details.items() if value},
-    }
-    return orjson.dumps(status) + b"\n"
+        if subresource not in PREPARE:
+            return _lead_nowhere
+    return handler

@@ -101,6 +101,12 @@ def method_not_allowed() -> StatusError:
     return StatusError(405, "MethodNotAllowed", message, {})
 
 
+def not_served(kind: Kind, subresource: str) -> StatusError:
+    """501: a subresource that leads to a node's kubelet or into a pod, and there are none here."""
+    message = f"{kind.plural}/{subresource} is not served: there is nothing behind this object"
+    return StatusError(501, "NotImplemented", message, {})
+
+
 def already_exists(kind: Kind, name: str) -> StatusError:
     """409: a create found the name taken."""
     message = f'{kind.resource} "{name}" already exists'
@@ -111,6 +117,31 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED) -> StatusError:
     """409: the write was based on an older version or another object."""
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
     return StatusError(409, "Conflict", message, _object(kind, name))
+
+
+def generated_name_taken(kind: Kind, name: str) -> StatusError:
+    """409: no name could be generated that is free; ``name`` is the last one tried."""
+    why = "already exists, the server was not able to generate a unique name for the object"
+    details = _object(kind, name) | {"retryAfterSeconds": 1}
+    return StatusError(409, "AlreadyExists", f'{kind.resource} "{name}" {why}', details)
+
+
+def storage_conflict(kind: Kind, namespace: str, name: str, why: str) -> StatusError:
+    """409: the storage refuses the write; ``why`` says what it found."""
+    key = "/".join(filter(None, (kind.plural, namespace, name)))
+    head = f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0"
+    return conflict(kind, name, f"{head}, AdditionalErrorMsg: {why}")
+
+
+def too_many_requests(why: str, causes: Sequence[Cause], seconds: int = 0) -> StatusError:
+    """429: not now; after ``seconds`` (0: nobody knows when) the client may ask again."""
+    details = {"causes": [cause.document() for cause in causes], "retryAfterSeconds": seconds}
+    return StatusError(429, "TooManyRequests", why, details)
+
+
+def unauthorized() -> StatusError:
+    """401: the credentials are missing or nobody's."""
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
@@ -158,6 +189,14 @@ def too_large_body(limit: int) -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", message)
 
 
+def request_timeout() -> StatusError:
+    """504: the request took too long to arrive."""
+    message = (
+        "Timeout: request did not complete within the allotted timeout: the body did not arrive"
+    )
+    return StatusError(504, "Timeout", message, {})
+
+
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
     """415: the body is in none of the ``accepted`` formats."""
     message = (
@@ -173,11 +212,10 @@ def not_acceptable(offered: Sequence[str]) -> StatusError:
     return StatusError(406, "NotAcceptable", message, {})
 
 
-def unprocessable_patch(why: str) -> StatusError:
-    """422: the patch is well-formed but does not apply to the object; ``why`` says where."""
-    cause = Cause("UnexpectedServerResponse", why)
+def unprocessable_patch() -> StatusError:
+    """422: the patch is well-formed but does not apply to the object."""
     message = "the server rejected our request due to an error in our request"
-    return StatusError(422, "Invalid", message, {"causes": [cause.document()]})
+    return StatusError(422, "Invalid", message, {})
 
 
 def internal_error(why: str) -> StatusError:

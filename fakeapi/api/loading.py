@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fakeapi.api.bodies import read_json
+from fakeapi.api.conversions import stored_form
 from fakeapi.api.errors import StatusError, bad_request
 from fakeapi.api.metadata import check_document, check_name
 from fakeapi.api.registry import Registry, Target
@@ -81,6 +82,7 @@ def _check(kinds: Kinds, index: int, document: Document) -> tuple[Target, Docume
         raise bad_request(
             f"document {index}: no kind {kind_name!r} in version {api_version!r} is served here"
         )
+    kind, document = stored_form(kinds, kind, document)
     metadata = check_document(kind, document)
     check_name(kind, metadata.get("name", ""))
     metadata.pop("resourceVersion", None)

@@ -1,26 +1,32 @@
 """Management below ``/_fakeapi/``: what a real API server has no endpoint for.
 
-POST reset     drop everything; versions go on, and every watch expires
-POST load      store objects as they are given (see :mod:`fakeapi.api.loading`)
-POST compact   forget the history up to now, or up to ``?resourceVersion=N``
-GET  history   every event that is still known, after ``?since=N``
-GET  requests  the newest requests to the API, oldest first
+POST reset         drop everything; versions go on, and every watch expires
+POST load          store objects as they are given (see :mod:`fakeapi.api.loading`)
+POST compact       forget the history up to now, or up to ``?resourceVersion=N``
+POST snapshot      save the present, under ``?name=N`` or a new name, which is answered
+POST restore/NAME  bring the objects of a snapshot back; versions go on, and every watch expires
+POST fork[/NAME]   serve a world that goes on from a snapshot, or from now, at the answered ``url``
+GET  history       every event that is still known, after ``?since=N``; with ``?kind=K`` the changes
+                   of that kind (of ``?namespace=S`` and ``?name=N``), and what there was ``before``
+GET  requests      the newest requests to the API, oldest first
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
+from fakeapi.api.changes import find_kind, read_history
 from fakeapi.api.dispatch import Api
 from fakeapi.api.errors import StatusError, method_not_allowed
 from fakeapi.api.loading import parse_documents
 from fakeapi.api.messages import TEXT, Request, Response
 from fakeapi.api.options import parse_version
+from fakeapi.api.snapshots import Snapshots
 from fakeapi.api.watching import encode_event
 
 PREFIX: Final = "/_fakeapi/"
@@ -36,6 +42,12 @@ class RequestRecord:
     query: str
     user_agent: str
     status: int
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> RequestRecord:
+        """Read what :meth:`document` gives."""
+        asked = document["method"], document["path"], document["query"]
+        return cls(*asked, document["userAgent"], document["status"])
 
     def document(self) -> dict[str, str | int]:
         """Give the record as JSON."""
@@ -53,18 +65,22 @@ class Management:
 
     def __init__(self, api: Api) -> None:
         self.requests: deque[RequestRecord] = deque(maxlen=REMEMBERED_REQUESTS)
+        self.snapshots = Snapshots(api)
         self._api = api
         self._actions: dict[str, tuple[str, Callable[[Request], Response]]] = {
             "reset": ("POST", self._reset),
             "load": ("POST", self._load),
             "compact": ("POST", self._compact),
+            "snapshot": ("POST", self._snapshot),
+            "restore": ("POST", self._restore),
+            "fork": ("POST", self._refuse_fork),
             "history": ("GET", self._history),
             "requests": ("GET", self._requests),
         }
 
     def handle(self, request: Request) -> Response:
         """Answer a request below the prefix."""
-        name = request.path.removeprefix(PREFIX)
+        name = _action_and_argument(request)[0]
         if name not in self._actions:
             known = ", ".join(self._actions)
             return Response(404, f"no {name!r} here, only {known}\n".encode(), TEXT)
@@ -89,17 +105,52 @@ class Management:
         self._api.store.compact(int(version or self._api.store.version))
         return self._version()
 
+    def describe(self, url: str) -> Response:
+        """Say where this world is served, and at which version it is."""
+        return _answer({"url": url, "resourceVersion": str(self._api.store.version)})
+
+    def _snapshot(self, request: Request) -> Response:
+        name = self.snapshots.save(request.query.get("name", ""))
+        return _answer({"name": name, "resourceVersion": str(self._api.store.version)})
+
+    def _restore(self, request: Request) -> Response:
+        self.snapshots.restore(_action_and_argument(request)[1])
+        return self._version()
+
+    def _refuse_fork(self, _request: Request) -> Response:
+        return Response(404, b"this world cannot be forked over HTTP\n", TEXT)
+
     def _history(self, request: Request) -> Response:
+        if "kind" in request.query:
+            return self._history_of_kind(request.query)
         since = int(parse_version(request.query.get("since", "")) or "0")
         events = [event for event in self._api.store.history() if event.version > since]
         lines = b",".join([encode_event(event).rstrip() for event in events])
         return Response(200, b'{"events":[' + lines + b"]}\n")
+
+    def _history_of_kind(self, query: Mapping[str, str]) -> Response:
+        kind = find_kind(self._api.kinds, query["kind"])
+        place = query.get("namespace", ""), query.get("name", "")
+        history = read_history(self._api.store, kind, *place)
+        changes = [change.document() for change in history]
+        return _answer({"before": history.before, "changes": changes})
 
     def _requests(self, _request: Request) -> Response:
         return _answer({"requests": [record.document() for record in self.requests]})
 
     def _version(self) -> Response:
         return _answer({"resourceVersion": str(self._api.store.version)})
+
+
+def fork_of(request: Request) -> str | None:
+    """Give the snapshot that a request wants to fork ("" is the present), None if it does not."""
+    action, argument = _action_and_argument(request)
+    return argument if action == "fork" and request.method == "POST" else None
+
+
+def _action_and_argument(request: Request) -> tuple[str, str]:
+    action, _, argument = request.path.removeprefix(PREFIX).partition("/")
+    return action, argument
 
 
 def _answer(document: dict[str, Any]) -> Response:

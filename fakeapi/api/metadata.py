@@ -9,6 +9,7 @@ for the wording of type errors.
 from __future__ import annotations
 
 import re
+from calendar import timegm
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,7 @@ _NAME_RULE: Final = (
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
     f"for validation is '{_SUBDOMAIN}')"
 )
+_TIMESTAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
 _MAX_NAME: Final = 253
 _MAX_GENERATED_BASE: Final = 58
 
@@ -42,12 +44,13 @@ class Sources:
     """Where the server's own values come from; passed in, so that a seed can repeat them.
 
     ``timestamp(s)``: RFC 3339, UTC, whole seconds, of ``s`` seconds from now. ``uid()``: a new UID.
-    ``suffix()``: five characters for a generated name.
+    ``suffix()``: five characters for a generated name. ``now()``: whole seconds since the epoch.
     """
 
     timestamp: Callable[[int], str]
     uid: Callable[[], str]
     suffix: Callable[[], str]
+    now: Callable[[], int]
 
 
 def check_document(kind: Kind, document: Document) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def check_document(kind: Kind, document: Document) -> dict[str, Any]:
 
     Raises StatusError (400).
     """
-    _check_type(kind, document)
+    check_type(kind, document)
     for name in ("metadata", "spec", "status"):
         if document.get(name, {}) is None:
             del document[name]
@@ -82,12 +85,22 @@ def check_name(kind: Kind, name: str) -> None:
             "metadata.name",
         )
         raise invalid(kind.qualified_kind, name, [cause])
-    rule = _NAME_RULE if not _NAME.fullmatch(name) else ""
-    if len(name) > _MAX_NAME:
-        rule = f"must be no more than {_MAX_NAME} characters"
+    rule = _broken_path_rule(name) if kind.path_names else _broken_name_rule(name)
     if rule:
         cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": {rule}', "metadata.name")
         raise invalid(kind.qualified_kind, name, [cause])
+
+
+def _broken_name_rule(name: str) -> str:
+    if len(name) > _MAX_NAME:
+        return f"must be no more than {_MAX_NAME} characters"
+    return "" if _NAME.fullmatch(name) else _NAME_RULE
+
+
+def _broken_path_rule(name: str) -> str:
+    if name in (".", ".."):
+        return f"may not be '{name}'"
+    return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
 
 def generated_name(base: str, sources: Sources) -> str:
@@ -95,7 +108,14 @@ def generated_name(base: str, sources: Sources) -> str:
     return base[:_MAX_GENERATED_BASE] + sources.suffix()
 
 
-def _check_type(kind: Kind, document: Mapping[str, Any]) -> None:
+def epoch_seconds(timestamp: Any) -> int | None:
+    """Give a timestamp (RFC 3339, UTC) in whole seconds since the epoch; None if it is none."""
+    match = _TIMESTAMP.match(timestamp) if isinstance(timestamp, str) else None
+    return timegm(tuple(map(int, match.groups()))) if match else None
+
+
+def check_type(kind: Kind, document: Mapping[str, Any]) -> None:
+    """Refuse a document that says it is of another kind; raises StatusError (400)."""
     api_version = document.get("apiVersion") or kind.api_version
     if api_version != kind.api_version:
         raise bad_request(

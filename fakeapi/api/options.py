@@ -7,13 +7,17 @@ query parameters.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from fakeapi.api.errors import Cause, bad_request, invalid
 
 _FORBIDDEN = "FieldValueForbidden"
 _LIST_OPTIONS = "ListOptions.meta.k8s.io"
+_WRITE_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,10 @@ def parse_list_options(query: Mapping[str, str]) -> ListOptions:
         match=query.get("resourceVersionMatch", ""),
         limit=_integer(query, "limit") or 0,
         continue_token=query.get("continue", ""),
-        watch=bool(_flag(query, "watch")),
-        bookmarks=bool(_flag(query, "allowWatchBookmarks")),
+        watch=bool(read_flag(query, "watch")),
+        bookmarks=bool(read_flag(query, "allowWatchBookmarks")),
         timeout_seconds=_integer(query, "timeoutSeconds"),
-        initial_events=_flag(query, "sendInitialEvents"),
+        initial_events=read_flag(query, "sendInitialEvents"),
     )
     causes = _watch_faults(options) if options.watch else _list_faults(options)
     if causes:
@@ -67,22 +71,45 @@ def parse_version(text: str) -> str:
     return text
 
 
-def parse_integer(name: str, text: str) -> int:
-    """Read a number of up to 64 bits; raises StatusError (400) naming the parameter."""
+def parse_integer(text: str) -> int:
+    """Read a number of up to 64 bits; raises StatusError (400)."""
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII):
-        raise bad_request(f'{name}: strconv.ParseInt: parsing "{text}": invalid syntax')
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
+
+
+def read_flag(query: Mapping[str, str], name: str) -> bool | None:
+    """Read a boolean as upstream does: only "false" and "0" mean no; None if it is not there."""
+    value = query.get(name)
+    return None if value is None else value.lower() not in ("false", "0")
+
+
+def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
+    """Tell whether a write shall change nothing; raises StatusError (422) for an unknown value.
+
+    A delete says so in its body, too: see :mod:`fakeapi.api.deleteoptions`.
+    """
+    value = query.get("dryRun")
+    if not value or method not in _WRITE_OPTIONS:
+        return False
+    causes = dry_run_faults([value])
+    if causes:
+        raise invalid(f"{_WRITE_OPTIONS[method]}.meta.k8s.io", "", causes)
+    return True
+
+
+def dry_run_faults(values: Sequence[Any]) -> list[Cause]:
+    """Give the cause if a ``dryRun`` holds anything but ``All``."""
+    if all(value == "All" for value in values):
+        return []
+    listed = orjson.dumps(list(values)).decode()
+    message = f'Unsupported value: {listed}: supported values: "All"'
+    return [Cause("FieldValueNotSupported", message, "dryRun")]
 
 
 def _integer(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name, "")
-    return parse_integer(name, text) if text else None
-
-
-def _flag(query: Mapping[str, str], name: str) -> bool | None:
-    """Read a boolean as upstream does: only "false" and "0" mean no."""
-    value = query.get(name)
-    return None if value is None else value.lower() not in ("false", "0")
+    return parse_integer(text) if text else None
 
 
 def _forbid(field: str, why: str) -> Cause:

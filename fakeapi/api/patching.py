@@ -4,9 +4,9 @@
 - ``application/json-patch+json`` (RFC 6902): operations in order, all or none.
 - ``application/strategic-merge-patch+json``: see :mod:`fakeapi.api.strategic`.
 
-Server-side apply is answered 415. Limits as upstream: 10,000 JSON patch operations, and what
-``copy`` operations copy may not exceed the size of a request body (a few nested copies could
-otherwise fill any memory).
+Server-side apply is no patch of this sort (:mod:`fakeapi.api.managedfields`). Limits as upstream:
+10,000 JSON patch operations, and what ``copy`` operations copy may not exceed the size of a request
+body (a few nested copies could otherwise fill any memory).
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -54,7 +54,7 @@ def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) 
     else:
         patched = strategic_merge(kind, document, patch)
     if not isinstance(patched, dict):
-        raise unprocessable_patch("the patch leaves no object behind")
+        raise unprocessable_patch()
     return patched
 
 
@@ -82,10 +82,10 @@ def json_patch(document: Any, operations: Any) -> Any:
         )
     try:
         return _apply_operations(document, operations)
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
-        raise unprocessable_patch(str(error)) from None
-    except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
-        raise unprocessable_patch(f"an operation does not fit the object: {error}") from None
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException):
+        raise unprocessable_patch() from None
+    except (TypeError, KeyError, IndexError, AttributeError, ValueError):
+        raise unprocessable_patch() from None  # an operation does not fit the object
 
 
 def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) -> Any:

@@ -3,19 +3,26 @@
 A write either changes the store by exactly one event or changes nothing and raises
 :class:`StatusError`. An update that changes nothing writes nothing, as upstream.
 
-Sources: k8s.io/apiserver/pkg/registry/generic/registry/store.go; admission plugin
-NamespaceLifecycle.
+A registry over a :class:`Rehearsal` gives the same answers and writes nothing.
+
+Source: k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
+from fakeapi.api.admission import admit_create, admit_update
+from fakeapi.api.completing import complete_create, complete_update
+from fakeapi.api.decoding import MismatchError, decode
+from fakeapi.api.defaulting import apply_defaults
+from fakeapi.api.deleteoptions import DeleteOptions
 from fakeapi.api.deleting import (
-    DeleteOptions,
     check_delete,
+    check_finalizers,
     mark_deleted,
     may_vanish,
     precondition_failed,
@@ -26,22 +33,26 @@ from fakeapi.api.errors import (
     already_exists,
     bad_request,
     conflict,
-    forbidden,
+    generated_name_taken,
     invalid,
     not_found,
+    storage_conflict,
 )
+from fakeapi.api.immutability import forbidden_changes
+from fakeapi.api.managedfields import Configuration, Writer, apply, track_create, track_update
+from fakeapi.api.managedfields.tracking import same_but_times
 from fakeapi.api.metadata import Sources, check_document, check_name, generated_name
-from fakeapi.api.strategy import (
-    prepare_create,
-    prepare_status_update,
-    prepare_update,
-    same_json,
-)
+from fakeapi.api.rehearsing import Objects, Rehearsal
+from fakeapi.api.strategy import label_name, prepare_create, same_json
+from fakeapi.api.updating import PREPARE
+from fakeapi.api.validating import check_object
 from fakeapi.kinds import Kind
-from fakeapi.kinds.builtin import NAMESPACES
-from fakeapi.store import AlreadyExistsError, Document, Entry, Store
+from fakeapi.kinds.types import schema_of
+from fakeapi.store import AlreadyExistsError, Document, Entry
 
 Change = Callable[[Document], Document]
+
+_NAME_ATTEMPTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +84,22 @@ class Deletion:
 class Registry:
     """Objects of one store, with the server's own values taken from ``sources``."""
 
-    def __init__(self, store: Store, sources: Sources) -> None:
+    def __init__(self, store: Objects, sources: Sources) -> None:
         self.store = store
         self._sources = sources
+        self._manager: str | None = None
+
+    def written_by(self, manager: str | None) -> Registry:
+        """Give the same registry, with writes attributed to a field manager; None to nobody."""
+        attributed = copy(self)
+        attributed._manager = manager  # noqa: SLF001 (its own kind)
+        return attributed
+
+    def rehearsing(self) -> Registry:
+        """Give a registry of the same objects that writes nothing."""
+        rehearsal = copy(self)
+        rehearsal.store = Rehearsal(self.store)
+        return rehearsal
 
     def get(self, target: Target) -> Entry:
         """Give the newest entry; raises StatusError (404)."""
@@ -91,12 +115,18 @@ class Registry:
         if metadata.pop("resourceVersion", "").strip("0").isdecimal():
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         _check_namespace(target, metadata)
+        apply_defaults(kind, document)
+        label_name(kind, metadata)
+        if self._manager is not None:
+            track_create(kind, document, self._writer(self._manager))
+        admit_create(self.store, kind, target.namespace, document)
         if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = generated_name(metadata["generateName"], self._sources)
+            metadata["name"] = self._free_name(target, metadata["generateName"])
         named = replace(target, name=metadata.get("name", ""))
         check_name(kind, named.name)
-        self._admit_namespace(named)
         prepare_create(kind, document, self._sources)
+        complete_create(kind, document, self.store.version + 1)
+        check_object(kind, document)
         return self._create(named, document)
 
     def update(self, target: Target, document: Document) -> Entry:
@@ -105,9 +135,11 @@ class Registry:
         The write must be based on the newest version, if it says on which it is based.
         """
         metadata = check_document(target.kind, document)
-        if self.store.get(target.kind, target.key) is None and target.kind.create_on_update:
+        creates = target.kind.create_on_update and not target.subresource
+        if creates and self.store.get(target.kind, target.key) is None:
             _check_url_name(target.name, metadata)
             return self.create(target, document)
+        self._check_uid(target, metadata)
         return self.change(target, lambda _old: document)
 
     def change(self, target: Target, change: Change) -> Entry:
@@ -117,22 +149,47 @@ class Registry:
         header = {"kind": target.kind.kind, "apiVersion": target.kind.api_version}
         document = change({**header, **entry.document()})
         self._check_update(target, document, old)
-        if target.subresource == "status":
-            prepare_status_update(document, old)
-        else:
-            prepare_update(target.kind, document, old)
+        for each in (document, old):
+            apply_defaults(target.kind, each)
+        label_name(target.kind, document["metadata"])
+        if self._manager is not None:
+            writer = self._writer(self._manager, target.subresource)
+            track_update(target.kind, old, document, writer)
+        if not target.subresource:
+            admit_update(self.store, target.kind, document, old)
+        PREPARE[target.subresource](target.kind, document, old, self._sources)
+        check_finalizers(target.kind, document, old)
+        if not target.subresource:
+            complete_update(target.kind, document, old, self.store.version + 1)
+            changes = forbidden_changes(target.kind, document, old)
+            check_object(target.kind, document, changes)
         return self._write(target, document, old, entry.version)
+
+    def apply(self, target: Target, config: Configuration) -> tuple[Entry, bool]:
+        """Apply a configuration in the manager's name; raises StatusError.
+
+        Gives the object, and whether it was created.
+        """
+        kind, unattributed = target.kind, self.written_by(None)
+        writer = self._writer(self._manager or "", target.subresource)
+        if not target.subresource and self.store.get(kind, target.key) is None:
+            document = _applied(kind, {}, config, writer)
+            document["metadata"].pop("resourceVersion", None)
+            _check_url_name(target.name, document["metadata"])
+            return unattributed.create(target, document), True
+        return unattributed.change(target, lambda old: _applied(kind, old, config, writer)), False
 
     def delete(self, target: Target, options: DeleteOptions) -> Deletion:
         """Delete an object, or mark it to be deleted; raises StatusError."""
-        entry = self.get(target)
-        document, old = entry.document(), entry.document()
-        check_delete(target.kind, target.name, document, options)
-        mark_deleted(target.kind, document, options, self._sources)
-        if may_vanish(target.kind, document):
-            final = self.store.delete(target.kind, target.key, document, entry.version)
-            return Deletion(final, gone=True)
-        return Deletion(self._write(target, document, old, entry.version), gone=False)
+        kind, entry = target.kind, self.get(target)
+        document = entry.document()
+        check_delete(kind, target.name, document, options)
+        step = mark_deleted(kind, document, options, self._sources)
+        if step.marks and not same_json(document, entry.document()):
+            entry = self.store.update(kind, target.key, document, entry.version)
+        if step.ends:
+            entry = self.store.delete(kind, target.key, document, entry.version)
+        return Deletion(entry, gone=step.ends)
 
     def put(self, target: Target, document: Document) -> Entry:
         """Store an object as it is given, status, uid and all, in place of any before it.
@@ -152,16 +209,31 @@ class Registry:
         try:
             return self.store.create(target.kind, target.key, document)
         except AlreadyExistsError:
-            raise already_exists(target.kind, target.name) from None
+            refusal = already_exists(target.kind, target.name)
+            if "deletionTimestamp" in self.get(target).document()["metadata"]:
+                refusal.message = f"object is being deleted: {refusal.message}"
+            raise refusal from None
+
+    def _writer(self, manager: str, subresource: str = "") -> Writer:
+        return Writer(manager, self._sources.timestamp(0), subresource)
+
+    def _free_name(self, target: Target, base: str) -> str:
+        for _ in range(_NAME_ATTEMPTS):
+            name = generated_name(base, self._sources)
+            if self.store.get(target.kind, replace(target, name=name).key) is None:
+                return name
+        raise generated_name_taken(target.kind, name)
 
     def _write(self, target: Target, document: Document, old: Document, base: int) -> Entry:
         header = ("kind", "apiVersion")
         document = {key: value for key, value in document.items() if key not in header}
         document["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if same_json(document, old):
+        if same_json(same_but_times(document, old), old):
             return self.get(target)
         if "deletionTimestamp" in document["metadata"] and may_vanish(target.kind, document):
-            return self.store.delete(target.kind, target.key, document, base)
+            last = Rehearsal(self.store).update(target.kind, target.key, dict(document), base)
+            self.store.delete(target.kind, target.key, document, base)
+            return last  # unlike the event it bears the version that was there before
         return self.store.update(target.kind, target.key, document, base)
 
     def _check_update(self, target: Target, document: Document, old: Document) -> None:
@@ -171,8 +243,9 @@ class Registry:
         _check_url_name(name, metadata)
         uid = metadata.get("uid") or old["metadata"]["uid"]
         if uid != old["metadata"]["uid"]:
-            why = precondition_failed("UID", uid, old["metadata"]["uid"])
-            raise conflict(kind, name, why)
+            message = f'Invalid value: "{uid}": field is immutable'
+            cause = Cause("FieldValueInvalid", message, "metadata.uid")
+            raise invalid(kind.qualified_kind, name, [cause])
         version = metadata.get("resourceVersion", "")
         if version in ("", "0") and not kind.unconditional_update:
             message = "Invalid value: 0x0: must be specified for an update"
@@ -181,18 +254,23 @@ class Registry:
         if version not in ("", "0", old["metadata"]["resourceVersion"]):
             raise conflict(kind, name)
 
-    def _admit_namespace(self, target: Target) -> None:
-        if not target.kind.namespaced:
-            return
-        namespace = self.store.get(NAMESPACES, target.namespace)
-        if namespace is None:
-            raise not_found(NAMESPACES, target.namespace)
-        if "deletionTimestamp" in namespace.document()["metadata"]:
-            name = target.namespace
-            why = f"unable to create new content in namespace {name} because it is being terminated"
-            message = f"namespace {name} is being terminated"
-            cause = Cause("NamespaceTerminating", message, "metadata.namespace")
-            raise forbidden(target.kind, target.name, why, [cause])
+    def _check_uid(self, target: Target, metadata: Mapping[str, Any]) -> None:
+        """Refuse (409) a replacement that was meant for an earlier object of this name."""
+        uid = metadata.get("uid")
+        present = self.get(target).document()["metadata"]["uid"] if uid else None
+        if uid and uid != present:
+            why = precondition_failed("UID", uid, str(present))
+            raise storage_conflict(target.kind, target.namespace, target.name, why)
+
+
+def _applied(kind: Kind, live: Document, config: Configuration, writer: Writer) -> Document:
+    """Give the object after an apply, as its type holds it."""
+    document = apply(kind, live, config, writer)
+    try:
+        decode(schema_of(kind), document)
+    except MismatchError as error:
+        raise bad_request(f"{kind.kind} cannot hold what is applied: {error}") from None
+    return document
 
 
 def _check_url_name(name: str, metadata: Mapping[str, Any]) -> None:

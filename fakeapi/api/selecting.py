@@ -61,7 +61,7 @@ class Selection:
 
 def parse_selection(kind: Kind, labels: str, fields: str) -> Selection:
     """Compile both selectors of a request; raises StatusError (400) naming the part at fault."""
-    return Selection(parse_label_selector(labels), _parse_field_selector(kind, labels, fields))
+    return Selection(parse_label_selector(labels), _parse_field_selector(kind, fields))
 
 
 def parse_label_selector(text: str) -> LabelSelector:
@@ -134,7 +134,7 @@ class _Parser:
         return token
 
 
-def _parse_field_selector(kind: Kind, labels: str, text: str) -> tuple[FieldRequirement, ...]:
+def _parse_field_selector(kind: Kind, text: str) -> tuple[FieldRequirement, ...]:
     names = [selectable.label for selectable in kind.fields]
     requirements = []
     for term in re.findall(r"(?:[^\\,]|\\.)+", text, re.DOTALL):
@@ -143,10 +143,7 @@ def _parse_field_selector(kind: Kind, labels: str, text: str) -> tuple[FieldRequ
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         label, operator, value = match.groups()
         if label not in names:
-            raise bad_request(
-                f'Unable to find "{_resource(kind)}" that match label selector "{labels}", '
-                f'field selector "{text}": field label not supported: {label}'
-            )
+            raise bad_request(f"field label not supported: {label}")
         index = names.index(label)
         requirements.append(FieldRequirement(index, _unescape(value), operator != "!="))
     return tuple(requirements)
@@ -154,7 +151,3 @@ def _parse_field_selector(kind: Kind, labels: str, text: str) -> tuple[FieldRequ
 
 def _unescape(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
-
-
-def _resource(kind: Kind) -> str:
-    return f"{kind.group}/{kind.version}, Resource={kind.plural}"

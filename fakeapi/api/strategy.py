@@ -39,7 +39,7 @@ def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
         metadata.pop(name, None)
     metadata["uid"] = sources.uid()
     metadata["creationTimestamp"] = sources.timestamp(0)
-    _label_name(kind, metadata)
+    label_name(kind, metadata)
     if kind.generations:
         metadata["generation"] = 1
     if kind.first_spec_finalizers:
@@ -53,7 +53,7 @@ def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
 def prepare_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
     """Carry over from ``old`` what an update may not change, and count the generation."""
     _keep_identity(document["metadata"], old["metadata"])
-    _label_name(kind, document["metadata"])
+    label_name(kind, document["metadata"])
     if "status" in kind.subresources:
         _keep(document, old, "status")
     if kind.first_spec_finalizers:
@@ -86,8 +86,9 @@ def _canonical(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def _label_name(kind: Kind, metadata: dict[str, Any]) -> None:
-    if kind.name_label:
+def label_name(kind: Kind, metadata: dict[str, Any]) -> None:
+    """Label an object with its name, if it has one already and its kind asks for it."""
+    if kind.name_label and metadata.get("name"):
         metadata.setdefault("labels", {})[kind.name_label] = metadata["name"]
 
 

@@ -59,13 +59,31 @@ class Watch:
         self._initial: deque[Entry] = deque()
         self._version = options.at_least
         self._announce_end = False
+        self._faces: list[Callable[[bytes], bytes]] = []
         self._start(namespace, options)
+
+    def show(self, face: Callable[[bytes], bytes]) -> None:
+        """Have every line rewritten by ``face`` before it is given, after what was asked before."""
+        self._faces.append(face)
 
     def read(self, limit: int) -> Sequence[bytes]:
         """Give the next lines, about ``limit`` at most; none if there is nothing new yet.
 
         After the line of an ERROR event, ``ended`` is true.
         """
+        lines = self._read(limit)
+        return [self._shown(line) for line in lines] if self._faces else lines
+
+    def bookmark(self) -> bytes:
+        """Give a BOOKMARK line of the version shown so far; call it only after reading all."""
+        self._version = max(self._version, self._store.version)
+        return self._shown(self._bookmark({}))
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called when there may be something to read, until the result is called."""
+        return self._store.listen(self.kind, wake)
+
+    def _read(self, limit: int) -> Sequence[bytes]:
         if self._initial:
             entries = [self._initial.popleft() for _ in range(min(limit, len(self._initial)))]
             return [_line(b"ADDED", self.kind, entry.raw) for entry in entries]
@@ -74,14 +92,10 @@ class Watch:
             return [self._bookmark({_INITIAL_EVENTS_END: "true"})]
         return self._read_events(limit)
 
-    def bookmark(self) -> bytes:
-        """Give a BOOKMARK line of the version shown so far; call it only after reading all."""
-        self._version = max(self._version, self._store.version)
-        return self._bookmark({})
-
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called when there may be something to read, until the result is called."""
-        return self._store.listen(self.kind, wake)
+    def _shown(self, line: bytes) -> bytes:
+        for face in self._faces:
+            line = face(line)
+        return line
 
     def _start(self, namespace: str, options: ListOptions) -> None:
         store = self._store

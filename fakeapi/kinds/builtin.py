@@ -1,218 +1,311 @@
-"""The built-in kinds that this server knows, one value each.
+"""The built-in kinds: the generated table, and laid over it what upstream's strategies say.
 
-Sources: upstream's ``pkg/registry/*/*/strategy.go`` and the ``patchMergeKey`` tags in
-``k8s.io/api``; both read at v1.37.
+Scope, names, verbs, subresources and schemas come from the archive (:mod:`fakeapi.kinds.archive`).
+How a kind behaves when it is written stands here, one row for each kind that behaves specially.
+
+Source: upstream's ``pkg/registry/*/*/strategy.go`` and ``storage/storage.go`` (``Generation = 1``,
+``Status =`` in PrepareForCreate, ``AllowUnconditionalUpdate``, ``AllowCreateOnUpdate``,
+``ReturnDeletedObject``), and the field label conversions of ``pkg/apis/*/*/conversion.go``, v1.37.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
+from typing import Any, Final, Literal, TypedDict
 
-from fakeapi.kinds.kind import Kind, Kinds, Path, SelectableField
+from fakeapi.kinds.archive import read_kinds
+from fakeapi.kinds.kind import Kind, Kinds, SelectableField, Subresource
+from fakeapi.kinds.schemas import struct_of
 
 
-def _paths(table: Mapping[str, str]) -> Mapping[Path, str]:
-    return MappingProxyType({tuple(path.split(".")): key for path, key in table.items()})
+class Behaviour(TypedDict, total=False):
+    """What a row may say about a kind; the names are those of :class:`Kind`."""
+
+    first_status: Mapping[str, Any] | None
+    first_spec_finalizers: tuple[str, ...]
+    finalizing_phase: str
+    name_label: str
+    deprecation: str
+    graceful: bool
+    undeletable: tuple[str, ...]
+    undeletable_why: str
+    dependents: Literal["delete", "orphan", "ignore"]
+    selectable: tuple[SelectableField, ...]
 
 
 def _field(label: str, absent: str = "") -> SelectableField:
     return SelectableField(label, (tuple(label.split(".")),), absent)
 
 
-_OWNERS = {"metadata.ownerReferences": "uid"}
+def _first(**status: Any) -> Mapping[str, Any]:
+    return MappingProxyType(status)
 
-_CONTAINER = {
-    "ports": "containerPort",
-    "env": "name",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-}
 
-_POD_SPEC = {
-    "volumes": "name",
-    "initContainers": "name",
-    "containers": "name",
-    "ephemeralContainers": "name",
-    "imagePullSecrets": "name",
-    "hostAliases": "ip",
-    "topologySpreadConstraints": "topologyKey",
-    "schedulingGates": "name",
-    "resourceClaims": "name",
-    **{
-        f"{containers}.{path}": key
-        for containers in ("containers", "initContainers", "ephemeralContainers")
-        for path, key in _CONTAINER.items()
+_REFERENCE: Final = (
+    "kind",
+    "namespace",
+    "name",
+    "uid",
+    "apiVersion",
+    "resourceVersion",
+    "fieldPath",
+)
+
+_BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
+    "certificatesigningrequests.certificates.k8s.io": {"selectable": (_field("spec.signerName"),)},
+    "clustertrustbundles.certificates.k8s.io": {"selectable": (_field("spec.signerName"),)},
+    "daemonsets.apps": {
+        "first_status": _first(
+            currentNumberScheduled=0,
+            numberMisscheduled=0,
+            desiredNumberScheduled=0,
+            numberReady=0,
+        ),
     },
+    "componentstatuses": {"deprecation": "v1 ComponentStatus is deprecated in v1.19+"},
+    "endpoints": {
+        "deprecation": (
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+        ),
+    },
+    "events": {
+        "dependents": "ignore",
+        "selectable": (
+            *(_field(f"involvedObject.{name}") for name in _REFERENCE),
+            _field("reason"),
+            _field("reportingComponent"),
+            SelectableField("source", (("source", "component"), ("reportingComponent",))),
+            _field("type"),
+        ),
+    },
+    "events.events.k8s.io": {
+        "dependents": "ignore",
+        "selectable": (
+            *(_field(f"regarding.{name}") for name in _REFERENCE),
+            _field("reason"),
+            _field("reportingController"),
+            _field("type"),
+        ),
+    },
+    "horizontalpodautoscalers.autoscaling/v1": {
+        "first_status": _first(currentReplicas=0, desiredReplicas=0),
+    },
+    "horizontalpodautoscalers.autoscaling/v2": {
+        "first_status": _first(desiredReplicas=0, currentMetrics=None),
+    },
+    "ingresses.networking.k8s.io": {"first_status": _first(loadBalancer={})},
+    "jobs.batch": {
+        "dependents": "orphan",
+        "selectable": (SelectableField("status.successful", (("status", "succeeded"),), "0"),),
+    },
+    "namespaces": {
+        "first_status": _first(phase="Active"),
+        "first_spec_finalizers": ("kubernetes",),
+        "finalizing_phase": "Terminating",
+        "name_label": "kubernetes.io/metadata.name",
+        "undeletable": ("default", "kube-system", "kube-public"),
+        "undeletable_why": "this namespace may not be deleted",
+        "selectable": (
+            SelectableField("name", (("metadata", "name"),)),
+            _field("status.phase"),
+        ),
+    },
+    "nodes": {
+        "first_status": None,
+        "selectable": (_field("spec.unschedulable", absent="false"),),
+    },
+    "persistentvolumeclaims": {"first_status": _first(phase="Pending")},
+    "persistentvolumes": {"first_status": _first(phase="Pending")},
+    "podcertificaterequests.certificates.k8s.io": {
+        "selectable": (_field("spec.signerName"), _field("spec.podName"), _field("spec.nodeName")),
+    },
+    "poddisruptionbudgets.policy": {
+        "first_status": _first(
+            disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0
+        ),
+    },
+    "pods": {
+        "first_status": _first(phase="Pending"),
+        "graceful": True,
+        "selectable": (
+            _field("spec.nodeName"),
+            _field("spec.restartPolicy"),
+            _field("spec.schedulerName"),
+            _field("spec.serviceAccountName"),
+            _field("spec.hostNetwork", absent="false"),
+            _field("status.phase"),
+            _field("status.podIP"),
+            _field("status.nominatedNodeName"),
+        ),
+    },
+    "priorityclasses.scheduling.k8s.io": {
+        "undeletable": ("system-cluster-critical", "system-node-critical"),
+        "undeletable_why": "this is a system priority class and cannot be deleted",
+    },
+    "replicasets.apps": {
+        "first_status": _first(replicas=0),
+        "selectable": (_field("status.replicas", absent="0"),),
+    },
+    "replicationcontrollers": {
+        "dependents": "orphan",
+        "first_status": _first(replicas=0),
+        "selectable": (_field("status.replicas", absent="0"),),
+    },
+    "resourceslices.resource.k8s.io": {
+        "selectable": (_field("spec.nodeName"), _field("spec.driver"), _field("spec.pool.name")),
+    },
+    "secrets": {"selectable": (_field("type"),)},
+    "services": {
+        "first_status": _first(loadBalancer={}),
+        "selectable": (_field("spec.clusterIP"), _field("spec.type")),
+    },
+    "statefulsets.apps": {"first_status": _first(replicas=0, availableReplicas=0)},
+    "volumeattachments.storage.k8s.io": {"first_status": _first(attached=False)},
 }
 
-_POD_STATUS = {
-    "conditions": "type",
-    "hostIPs": "ip",
-    "podIPs": "ip",
-    "resourceClaimStatuses": "name",
-}
-
-PODS = Kind(
-    group="",
-    version="v1",
-    kind="Pod",
-    plural="pods",
-    singular="pod",
-    namespaced=True,
-    short_names=("po",),
-    categories=("all",),
-    subresources=("status",),
-    first_status=MappingProxyType({"phase": "Pending"}),
-    generations=True,
-    graceful=True,
-    returns_deleted=True,
-    selectable=(
-        _field("spec.nodeName"),
-        _field("spec.restartPolicy"),
-        _field("spec.schedulerName"),
-        _field("spec.serviceAccountName"),
-        _field("spec.hostNetwork", absent="false"),
-        _field("status.phase"),
-        _field("status.podIP"),
-        _field("status.nominatedNodeName"),
-    ),
-    merge_keys=_paths(
-        _OWNERS
-        | {f"spec.{path}": key for path, key in _POD_SPEC.items()}
-        | {f"status.{path}": key for path, key in _POD_STATUS.items()}
-    ),
-)
-
-NODES = Kind(
-    group="",
-    version="v1",
-    kind="Node",
-    plural="nodes",
-    singular="node",
-    namespaced=False,
-    short_names=("no",),
-    subresources=("status",),
-    first_status=None,
-    selectable=(_field("spec.unschedulable", absent="false"),),
-    merge_keys=_paths(_OWNERS | {"status.conditions": "type", "status.addresses": "type"}),
-    merge_sets=(("metadata", "finalizers"), ("spec", "podCIDRs")),
-)
-
-NAMESPACES = Kind(
-    group="",
-    version="v1",
-    kind="Namespace",
-    plural="namespaces",
-    singular="namespace",
-    namespaced=False,
-    short_names=("ns",),
-    subresources=("status",),
-    first_status=MappingProxyType({"phase": "Active"}),
-    first_spec_finalizers=("kubernetes",),
-    finalizing_phase="Terminating",
-    name_label="kubernetes.io/metadata.name",
-    returns_deleted=True,
-    undeletable=("default", "kube-system", "kube-public"),
-    selectable=(SelectableField("name", (("metadata", "name"),)), _field("status.phase")),
-    merge_keys=_paths(_OWNERS | {"status.conditions": "type"}),
-)
-
-_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-
-EVENTS = Kind(
-    group="",
-    version="v1",
-    kind="Event",
-    plural="events",
-    singular="event",
-    namespaced=True,
-    short_names=("ev",),
-    create_on_update=True,
-    selectable=(
-        *(_field(f"involvedObject.{name}") for name in _INVOLVED),
-        _field("reason"),
-        _field("reportingComponent"),
-        SelectableField("source", (("source", "component"), ("reportingComponent",))),
-        _field("type"),
-    ),
-    merge_keys=_paths(_OWNERS),
-)
-
-POD_DISRUPTION_BUDGETS = Kind(
-    group="policy",
-    version="v1",
-    kind="PodDisruptionBudget",
-    plural="poddisruptionbudgets",
-    singular="poddisruptionbudget",
-    namespaced=True,
-    short_names=("pdb",),
-    subresources=("status",),
-    first_status=MappingProxyType(
-        {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
-    ),
-    generations=True,
-    unconditional_update=False,
-    merge_keys=_paths(_OWNERS | {"status.conditions": "type"}),
-)
-
-PRIORITY_CLASSES = Kind(
-    group="scheduling.k8s.io",
-    version="v1",
-    kind="PriorityClass",
-    plural="priorityclasses",
-    singular="priorityclass",
-    namespaced=False,
-    short_names=("pc",),
-    generations=True,
-    merge_keys=_paths(_OWNERS),
-)
-
-REPLICA_SETS = Kind(
-    group="apps",
-    version="v1",
-    kind="ReplicaSet",
-    plural="replicasets",
-    singular="replicaset",
-    namespaced=True,
-    short_names=("rs",),
-    categories=("all",),
-    subresources=("status",),
-    first_status=MappingProxyType({"replicas": 0}),
-    generations=True,
-    selectable=(_field("status.replicas", absent="0"),),
-    merge_keys=_paths(
-        _OWNERS
-        | {"status.conditions": "type", "spec.template.metadata.ownerReferences": "uid"}
-        | {f"spec.template.spec.{path}": key for path, key in _POD_SPEC.items()}
-    ),
-    merge_sets=(
-        ("metadata", "finalizers"),
-        ("spec", "template", "metadata", "finalizers"),
-    ),
-)
-
-LEASES = Kind(
-    group="coordination.k8s.io",
-    version="v1",
-    kind="Lease",
-    plural="leases",
-    singular="lease",
-    namespaced=True,
-    create_on_update=True,
-    unconditional_update=False,
-    merge_keys=_paths(_OWNERS),
-)
-
-BUILTIN = Kinds(
+_GENERATIONS: Final = frozenset(
     (
-        EVENTS,
-        NAMESPACES,
-        NODES,
-        PODS,
-        REPLICA_SETS,
-        LEASES,
-        POD_DISRUPTION_BUDGETS,
-        PRIORITY_CLASSES,
+        "customresourcedefinitions",
+        "cronjobs",
+        "daemonsets",
+        "deployments",
+        "deviceclasses",
+        "devicetaintrules",
+        "endpointslices",
+        "flowschemas",
+        "horizontalpodautoscalers",
+        "ingressclasses",
+        "ingresses",
+        "jobs",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "networkpolicies",
+        "poddisruptionbudgets",
+        "pods",
+        "podtemplates",
+        "priorityclasses",
+        "prioritylevelconfigurations",
+        "replicasets",
+        "replicationcontrollers",
+        "resourceslices",
+        "statefulsets",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
     )
 )
+_CONDITIONAL_UPDATE: Final = frozenset(
+    (
+        "clustertrustbundles",
+        "csidrivers",
+        "csinodes",
+        "csistoragecapacities",
+        "customresourcedefinitions",
+        "leases",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "podcertificaterequests",
+        "poddisruptionbudgets",
+        "runtimeclasses",
+        "storageversionmigrations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+        "volumeattachments",
+    )
+)
+_CREATED_BY_UPDATE: Final = frozenset(
+    (
+        "clusterrolebindings",
+        "clusterroles",
+        "endpoints",
+        "events",
+        "leases",
+        "limitranges",
+        "rolebindings",
+        "roles",
+        "runtimeclasses",
+        "services",
+    )
+)
+_RETURNED_WHEN_DELETED: Final = frozenset(
+    (
+        "csidrivers",
+        "csinodes",
+        "deviceclasses",
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourceclaims",
+        "resourceclaimtemplates",
+        "resourcequotas",
+        "resourceslices",
+        "serviceaccounts",
+        "services",
+        "storageclasses",
+        "volumeattachments",
+        "volumeattributesclasses",
+    )
+)
+
+
+def _kind(row: Mapping[str, Any]) -> Kind:
+    plural, group, version = row["plural"], row["group"], row["version"]
+    resource = f"{plural}.{group}" if group else plural
+    return Kind(
+        group=group,
+        version=version,
+        kind=row["kind"],
+        plural=plural,
+        singular=row["kind"].lower(),
+        namespaced=row["namespaced"],
+        short_names=tuple(row["shortNames"]),
+        categories=tuple(row["categories"]),
+        verbs=tuple(row["verbs"]),
+        subresources=MappingProxyType(
+            {name: Subresource(name, *rest) for name, rest in _subresources(row)}
+        ),
+        definition=row["definition"],
+        structure=partial(struct_of, row["definition"]),
+        generations=plural in _GENERATIONS,
+        unconditional_update=plural not in _CONDITIONAL_UPDATE,
+        create_on_update=plural in _CREATED_BY_UPDATE,
+        returns_deleted=plural in _RETURNED_WHEN_DELETED,
+        path_names=group == "rbac.authorization.k8s.io",
+        **_BEHAVIOURS.get(resource, _BEHAVIOURS.get(f"{resource}/{version}", {})),
+    )
+
+
+def _subresources(
+    row: Mapping[str, Any],
+) -> list[tuple[str, tuple[str, str, str, tuple[str, ...]]]]:
+    return [
+        (name, (group, version, kind, tuple(verbs)))
+        for name, (group, version, kind, verbs) in row["subresources"].items()
+    ]
+
+
+BUILTIN: Final = Kinds(_kind(row) for row in read_kinds())
+
+
+def _known(group: str, plural: str) -> Kind:
+    kind = BUILTIN.at(group, "v1", plural)
+    assert kind is not None, plural
+    return kind
+
+
+BINDINGS: Final = _known("", "bindings")
+EVENTS: Final = _known("", "events")
+LEASES: Final = _known("coordination.k8s.io", "leases")
+NAMESPACES: Final = _known("", "namespaces")
+NODES: Final = _known("", "nodes")
+PODS: Final = _known("", "pods")
+POD_DISRUPTION_BUDGETS: Final = _known("policy", "poddisruptionbudgets")
+PRIORITY_CLASSES: Final = _known("scheduling.k8s.io", "priorityclasses")
+REPLICA_SETS: Final = _known("apps", "replicasets")

@@ -10,17 +10,18 @@ update keeps, generations, selectable fields) and the ``patchMergeKey`` tags of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
+
+from fakeapi.kinds.types import UNTYPED, Struct, Untyped
 
 Path = tuple[str, ...]
 """Keys from the document's root down; lists are passed through without a step of their own."""
 
 NO_STATUS: Mapping[str, Any] = MappingProxyType({})
-NO_KEYS: Mapping[Path, str] = MappingProxyType({})
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 SUBRESOURCE_VERBS = ("get", "patch", "update")
@@ -39,6 +40,29 @@ class SelectableField:
     absent: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """Something below an object's path: its status, or a document of another kind.
+
+    ``group``, ``version`` and ``kind`` name the documents it takes or gives (``Scale``,
+    ``Eviction``, ``Binding``, ``TokenRequest``, the object's own kind).
+    """
+
+    name: str
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...] = SUBRESOURCE_VERBS
+
+
+NO_SUBRESOURCES: Mapping[str, Subresource] = MappingProxyType({})
+
+
+def untyped() -> Untyped:
+    """Give the structure of a kind that has no schema."""
+    return UNTYPED
+
+
 @dataclass(frozen=True, eq=False)
 class Kind:
     """One kind of object served under one group and version.
@@ -47,12 +71,15 @@ class Kind:
     ``first_spec_finalizers`` are put into ``spec.finalizers`` on create (namespaces).
     ``generations`` tells whether ``metadata.generation`` counts changes of the spec.
     ``graceful`` objects run on a node and are given time to end (pods).
-    ``merge_keys`` maps a list's path to the key by which a strategic merge patch matches its
-    elements; ``merge_sets`` are lists of scalars that such a patch unites.
+    ``definition`` is the schema's name in OpenAPI, ``structure`` builds the structural type.
+    ``verbs`` are those of the resource itself; a kind that can only be created is never stored.
     ``returns_deleted``: a delete answers with the object itself, not with a Status.
-    ``undeletable`` are the names of objects that may not be deleted.
+    ``undeletable`` are the names of objects that may not be deleted, ``undeletable_why`` says so.
+    ``path_names``: names may be whatever can stand in a path (roles), not DNS subdomains only.
+    ``dependents``: what a delete that does not say does with them; ``ignore``: there are none.
     ``create_on_update``: a PUT may create. ``unconditional_update``: it may omit resourceVersion.
     ``name_label`` is a label that always holds the object's name (namespaces).
+    ``deprecation`` warns whoever uses the kind.
     ``finalizing_phase`` is the ``status.phase`` of an object that waits for ``spec.finalizers``.
     """
 
@@ -64,25 +91,35 @@ class Kind:
     namespaced: bool
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = VERBS
+    subresources: Mapping[str, Subresource] = field(default_factory=lambda: NO_SUBRESOURCES)
+    definition: str = ""
+    structure: Callable[[], Struct | Untyped] = untyped
     first_status: Mapping[str, Any] | None = field(default_factory=lambda: NO_STATUS)
     first_spec_finalizers: tuple[str, ...] = ()
     finalizing_phase: str = ""
     name_label: str = ""
+    deprecation: str = ""
     generations: bool = False
     graceful: bool = False
     returns_deleted: bool = False
     undeletable: tuple[str, ...] = ()
+    undeletable_why: str = ""
+    path_names: bool = False
+    dependents: Literal["delete", "orphan", "ignore"] = "delete"
     create_on_update: bool = False
     unconditional_update: bool = True
     selectable: tuple[SelectableField, ...] = ()
-    merge_keys: Mapping[Path, str] = field(default_factory=lambda: NO_KEYS)
-    merge_sets: tuple[Path, ...] = (("metadata", "finalizers"),)
 
     @cached_property
     def api_version(self) -> str:
         """``apiVersion`` as documents spell it: ``v1``, ``apps/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @cached_property
+    def schema(self) -> Struct | Untyped:
+        """The structural type of the whole document."""
+        return self.structure()
 
     @cached_property
     def list_kind(self) -> str:

@@ -1,11 +1,13 @@
-"""``make bench``: what the extender costs, as a table on stdout and in ``bench-results/``.
+"""``make bench``: what the extender and fakeapi cost, on stdout and in ``bench-results/``.
 
-Figures that depend on the machine stand beside an echo of the same bytes in the same run; the ratio
-is what to compare.
+Figures that depend on the machine stand beside an echo of the same bytes in the same run, or beside
+a calibration loop; the ratio is what to compare. ``--check`` fails if one breaks its budget,
+``--only`` measures one half, ``--beside URL`` another API server next to fakeapi.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
 import sys
@@ -19,21 +21,65 @@ from extender.kube.objects import decode_budget, decode_node
 from extender.kube.pods import decode_pod
 from policies import DEFAULT_RULES, Snapshot, assemble, decide_preemption
 from policies.upstream import NEWEST
+from tests.bench import fakeapi
+from tests.bench.budgets import Figure, faults
+from tests.bench.calibration import calibrate
 from tests.bench.clusters import cluster, encoded, preemptor
 from tests.bench.http import Beside, beside_echo, wait_ready
 from tests.bench.processes import echo, reprieve
 
-RESULTS = Path("bench-results") / "extender.md"
+RESULTS = Path("bench-results")
 Row = tuple[str, str]
 
 
-async def main() -> None:
-    """Measure everything and write the table."""
-    rows = [*_engine(), *await _preempt_and_sync(), *await _filter()]
-    lines = ["| what | result |", "|---|---|", *(f"| {what} | {result} |" for what, result in rows)]
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join(lines) + "\n")
-    sys.stdout.write(RESULTS.read_text())
+def main() -> None:
+    """Measure what is asked for, and write the tables."""
+    asked = _arguments()
+    if asked.only != "fakeapi":
+        rows = asyncio.run(_extender())
+        _write("extender.md", [("what", "result"), ("---", "---"), *rows])
+    if asked.only != "extender":
+        broken = _fakeapi(asked.beside, asked.token)
+        sys.stdout.write("".join(f"over budget: {fault}\n" for fault in broken))
+        if broken and asked.check:
+            sys.exit(1)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--only", choices=("extender", "fakeapi"), help="measure only this")
+    parser.add_argument("--check", action="store_true", help="fail if a budget is broken")
+    parser.add_argument("--beside", metavar="URL", default="", help="another API server")
+    parser.add_argument("--token", default="", help="how that one lets us in")
+    return parser.parse_args()
+
+
+async def _extender() -> list[Row]:
+    return [*_engine(), *await _preempt_and_sync(), *await _filter()]
+
+
+def _fakeapi(beside: str, token: str) -> list[str]:
+    """Measure fakeapi, and another server if one is given; gives the budgets that are broken."""
+    calibration = calibrate()
+    figures = fakeapi.measure()
+    other = fakeapi.everyday(beside, token) if beside else {}
+    rows = [_row(figure, calibration, other.get(name)) for name, figure in figures.items()]
+    calibrated = ("calibration loop", f"{calibration * 1e3:.1f} ms", "1", "")
+    head = [("what", "fakeapi", "per calibration", "beside"), ("---",) * 4]
+    _write("fakeapi.md", [*head, *rows, calibrated])
+    return faults(figures, calibration)
+
+
+def _row(figure: Figure, calibration: float, beside: Figure | None) -> tuple[str, ...]:
+    ratio = f"{figure.cost / calibration:.3g}" if figure.timed else ""
+    return figure.what, figure.shown, ratio, beside.shown if beside else ""
+
+
+def _write(name: str, rows: list[tuple[str, ...]] | list[Row]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    (RESULTS / name).write_text(text)
+    sys.stdout.write(text)
 
 
 def _engine() -> Iterator[Row]:
@@ -121,4 +167,5 @@ def _file(nodes: int, pods_per_node: int = 30) -> Iterator[str]:
         yield str(path)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from random import Random
 from typing import Any
@@ -12,56 +11,19 @@ import pytest
 
 from fakeapi import FakeCluster
 from fakeapi.api import Api, Request, Response, Watch
+from fakeapi.clock import VirtualClock
 from fakeapi.harness import create_api
 
 JSON = "application/json"
-EPOCH_NS = 1_767_225_600 * 10**9  # 2026-01-01T00:00:00Z
-
-
-class SteppedClock:
-    """A clock that stands still until a test advances it."""
-
-    def __init__(self) -> None:
-        self._now = 0.0
-        self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
-
-    def monotonic(self) -> float:
-        return self._now
-
-    def now_ns(self) -> int:
-        return EPOCH_NS + int(self._now * 10**9)
-
-    async def sleep(self, seconds: float) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._sleepers.append((self._now + seconds, future))
-        await future
-
-    async def advance(self, seconds: float) -> None:
-        """Move on, waking sleepers in the order of their time."""
-        end = self._now + seconds
-        await _settle()
-        while due := sorted((s for s in self._sleepers if s[0] <= end), key=lambda s: s[0]):
-            self._now = max(self._now, due[0][0])
-            self._sleepers.remove(due[0])
-            if not due[0][1].done():
-                due[0][1].set_result(None)
-            await _settle()
-        self._now = end
-        await _settle()
-
-
-async def _settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 @pytest.fixture
-def clock() -> SteppedClock:
-    return SteppedClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def api(clock: SteppedClock) -> Api:
+def api(clock: VirtualClock) -> Api:
     return create_api(clock, Random(7), history=100)
 
 

@@ -48,7 +48,10 @@ async def test_the_kubeconfig_leads_to_the_server_and_goes_with_it() -> None:
 async def test_the_same_seed_gives_the_same_uids() -> None:
     async def uid(seed: int) -> str:
         async with FakeCluster(seed=seed) as cluster:
-            body = b'{"metadata":{"generateName":"p-"}}'
+            containers = [{"name": "c", "image": "i"}]
+            body = orjson.dumps(
+                {"metadata": {"generateName": "p-"}, "spec": {"containers": containers}}
+            )
             pod = await cluster.client.create(PODS.collection("default"), body, decode)
             return f"{pod['metadata']['name']} {pod['metadata']['uid']}"
 

@@ -195,3 +195,57 @@ def test_a_retained_version_and_the_events_since_give_the_present_state(
             continue
         assert [event.version for event in events] == list(range(version + 1, len(states)))
         assert replay(state, events) == states[-1]
+
+
+@given(writes, writes)
+def test_a_restored_store_equals_the_saved_one_and_its_versions_go_on(
+    before: list[Write], after: list[Write]
+) -> None:
+    store = Store()
+    perform(store, before)
+    saved, state = store.fork(), list(store.entries(NODES))
+    perform(store, after)
+    version = store.version
+    store.restore(saved)
+    assert list(store.entries(NODES)) == list(saved.entries(NODES)) == state
+    assert store.version == version + 1
+    with pytest.raises(ExpiredError):
+        store.since(NODES, version)
+    assert store.since(NODES, store.version) == []
+
+
+@given(writes, writes, writes)
+def test_a_fork_and_its_origin_go_their_own_ways_from_one_past(
+    before: list[Write], here: list[Write], there: list[Write]
+) -> None:
+    origin, alone = Store(), Store()
+    perform(origin, before)
+    fork, shared = origin.fork(), list(origin.history())
+    perform(origin, here)
+    perform(fork, there)
+    perform(alone, before + there)
+    assert list(fork.history())[: len(shared)] == shared
+    assert list(fork.history()) == list(alone.history())
+    assert list(fork.entries(NODES)) == list(alone.entries(NODES))
+
+
+def test_a_saved_store_can_be_restored_again_and_again() -> None:
+    store = Store()
+    store.create(NODES, "a", document("a"))
+    saved = store.fork()
+    for _ in range(3):
+        entry = store.get(NODES, "a")
+        assert entry is not None
+        store.delete(NODES, "a", document("a"), entry.version)
+        store.create(PODS, "x/p", document("p"))
+        store.restore(saved)
+        assert [entry.key for entry in store.entries(NODES)] == ["a"]
+        assert store.entries(PODS) == []
+
+
+def test_listeners_hear_of_a_restore() -> None:
+    store, heard = Store(), []
+    saved = store.fork()
+    store.listen(NODES, lambda: heard.append(store.version))
+    store.restore(saved)
+    assert heard == [1]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fakeapi.api import Api
+from fakeapi.clock import VirtualClock
 
 Ask = Callable[..., tuple[int, Any]]
 Watch = Callable[..., Callable[[], list[tuple[str, Any]]]]
@@ -20,8 +21,10 @@ MERGE = "application/merge-patch+json"
 
 
 def create_pod(ask: Ask, spec: dict[str, Any], phase: str = "Running", **metadata: Any) -> None:
-    ask("POST", PODS, {"metadata": {"name": "p", **metadata}, "spec": spec})
-    ask("PATCH", f"{POD}/status", {"status": {"phase": phase}}, MERGE)
+    containers = [{"name": "c", "image": "i"}]
+    pod = {"metadata": {"name": "p", **metadata}, "spec": {"containers": containers, **spec}}
+    assert ask("POST", PODS, pod)[0] == 201
+    assert ask("PATCH", f"{POD}/status", {"status": {"phase": phase}}, MERGE)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_watchers_see_the_mark_and_then_the_end(ask: Ask, watch: Watch) -> None:
     ask("DELETE", POD)
     ask("DELETE", POD, {"gracePeriodSeconds": 0})
     kinds = [(kind, "deletionTimestamp" in pod["metadata"]) for kind, pod in read()]
-    assert kinds == [("MODIFIED", True), ("DELETED", True)]
+    assert kinds == [("MODIFIED", True), ("MODIFIED", True), ("DELETED", True)]
 
 
 def test_an_object_with_finalizers_goes_when_the_last_is_removed(ask: Ask) -> None:
@@ -149,7 +152,17 @@ def test_a_delete_meant_for_another_object_conflicts(ask: Ask, wrong: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "options", [{"gracePeriodSeconds": "soon"}, {"preconditions": []}, {"dryRun": ["All"]}, []]
+    "options",
+    [
+        {"gracePeriodSeconds": "soon"},
+        {"gracePeriodSeconds": True},
+        {"preconditions": []},
+        {"preconditions": {"uid": 1}},
+        {"dryRun": "All"},
+        {"propagationPolicy": 1},
+        {"kind": "Pod"},
+        [],
+    ],
 )
 def test_delete_options_of_a_wrong_type_are_refused(ask: Ask, options: Any) -> None:
     create_pod(ask, {})
@@ -159,8 +172,64 @@ def test_delete_options_of_a_wrong_type_are_refused(ask: Ask, options: Any) -> N
 
 def test_a_collection_is_deleted_as_far_as_it_is_selected(ask: Ask) -> None:
     for name, team in (("a", "red"), ("b", "blue"), ("c", "red")):
-        ask("POST", PODS, {"metadata": {"name": name, "labels": {"team": team}}})
-    status, answer = ask("DELETE", PODS, labelSelector="team=red")
+        ask("POST", NODES, {"metadata": {"name": name, "labels": {"team": team}}})
+    status, answer = ask("DELETE", NODES, labelSelector="team=red")
     assert (status, len(answer["items"])) == (200, 2)
-    left = ask("GET", PODS)[1]["items"]
-    assert [pod["metadata"]["name"] for pod in left] == ["b"]
+    left = ask("GET", NODES)[1]["items"]
+    assert [node["metadata"]["name"] for node in left] == ["b"]
+
+
+def test_a_collection_is_deleted_page_by_page(ask: Ask) -> None:
+    for name in "abc":
+        ask("POST", NODES, {"metadata": {"name": name}})
+    _, answer = ask("DELETE", NODES, limit="2")
+    assert answer["metadata"]["remainingItemCount"] == 1
+    assert [node["metadata"]["name"] for node in ask("GET", NODES)[1]["items"]] == ["c"]
+
+
+async def test_a_shorter_period_counts_from_the_first_delete(ask: Ask, clock: VirtualClock) -> None:
+    create_pod(ask, {"nodeName": "n"})
+    ask("DELETE", POD, {"gracePeriodSeconds": 60})
+    await clock.advance(10)
+    _, pod = ask("DELETE", POD, {"gracePeriodSeconds": 30})
+    assert pod["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
+    await clock.advance(20)
+    _, pod = ask("DELETE", POD, {"gracePeriodSeconds": 5})
+    assert pod["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
+    assert pod["metadata"]["deletionGracePeriodSeconds"] == 1
+
+
+@pytest.mark.parametrize(
+    ("present", "options", "left"),
+    [
+        ([], {"propagationPolicy": "Background"}, None),
+        ([], {"propagationPolicy": "Foreground"}, ["foregroundDeletion"]),
+        ([], {"propagationPolicy": "Orphan"}, ["orphan"]),
+        ([], {"orphanDependents": True}, ["orphan"]),
+        (["foregroundDeletion"], {"orphanDependents": False}, None),
+        (["orphan"], {"propagationPolicy": "Foreground"}, ["foregroundDeletion"]),
+        (["orphan", "x/y"], {"propagationPolicy": "Background"}, ["x/y"]),
+        (["foregroundDeletion"], {}, ["foregroundDeletion"]),
+    ],
+)
+def test_the_propagation_policy_becomes_a_finalizer(
+    ask: Ask, present: list[str], options: dict[str, Any], left: list[str] | None
+) -> None:
+    ask("POST", NODES, {"metadata": {"name": "n", "finalizers": present}})
+    ask("DELETE", f"{NODES}/n", options)
+    status, node = ask("GET", f"{NODES}/n")
+    assert status == (200 if left else 404)
+    assert not left or node["metadata"]["finalizers"] == left
+
+
+def test_jobs_leave_orphans_unless_told_otherwise_and_events_have_no_dependents(ask: Ask) -> None:
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    containers = [{"name": "c", "image": "i"}]
+    template = {"spec": {"containers": containers, "restartPolicy": "Never"}}
+    ask("POST", jobs, {"metadata": {"name": "j"}, "spec": {"template": template}})
+    assert ask("DELETE", f"{jobs}/j")[1]["metadata"]["finalizers"] == ["orphan"]
+    events = "/api/v1/namespaces/default/events"
+    involved = {"kind": "Pod", "name": "p", "namespace": "default"}
+    ask("POST", events, {"metadata": {"name": "e"}, "involvedObject": involved})
+    ask("DELETE", f"{events}/e", {"propagationPolicy": "Foreground"})
+    assert ask("GET", f"{events}/e")[0] == 404

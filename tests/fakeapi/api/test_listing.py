@@ -17,6 +17,7 @@ from fakeapi.store import Store
 Ask = Callable[..., tuple[int, Any]]
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/default/pods"
+SPEC = {"containers": [{"name": "c", "image": "i"}]}
 
 
 def names(answer: Any) -> list[str]:
@@ -34,7 +35,7 @@ def test_a_list_names_its_kind_once_and_bears_the_version_of_the_store(ask: Ask)
     assert status == 200
     assert list(answer) == ["kind", "apiVersion", "metadata", "items"]
     assert (answer["kind"], answer["apiVersion"]) == ("NodeList", "v1")
-    assert answer["metadata"] == {"resourceVersion": "6"}  # after the four first namespaces
+    assert answer["metadata"] == {"resourceVersion": "8"}  # after four namespaces and two classes
     assert names(answer) == ["a", "b"]
     assert "kind" not in answer["items"][0]
 
@@ -42,7 +43,7 @@ def test_a_list_names_its_kind_once_and_bears_the_version_of_the_store(ask: Ask)
 def test_a_namespace_is_listed_alone_or_with_all_others(ask: Ask) -> None:
     for namespace in ("default", "kube-system"):
         path = f"/api/v1/namespaces/{namespace}/pods"
-        ask("POST", path, {"metadata": {"name": f"in-{namespace}"}})
+        ask("POST", path, {"metadata": {"name": f"in-{namespace}"}, "spec": SPEC})
     assert names(ask("GET", PODS)[1]) == ["in-default"]
     assert names(ask("GET", "/api/v1/pods")[1]) == ["in-default", "in-kube-system"]
 
@@ -125,7 +126,7 @@ def test_a_version_from_the_future_is_a_timeout_with_its_cause(ask: Ask, path: s
     create_nodes(ask, "a")
     status, answer = ask("GET", path, resourceVersion="1000")
     assert (status, answer["reason"]) == (504, "Timeout")
-    assert answer["message"] == "Timeout: Too large resource version: 1000, current: 5"
+    assert answer["message"] == "Timeout: Too large resource version: 1000, current: 7"
     assert answer["details"] == {
         "causes": [
             {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"},
@@ -157,7 +158,7 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 def tiny_api() -> Api:
-    return Api(Store(), Sources(lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde"))
+    return Api(Store(), Sources(lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0))
 
 
 @given(

@@ -29,6 +29,7 @@ POD = {
     "spec": {"nodeName": "n"},
     "status": {"phase": "Running"},
 }
+SPEC = {"containers": [{"name": "c", "image": "i"}]}
 NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
 
 
@@ -115,13 +116,13 @@ def test_what_is_no_json_is_not_loaded(body: bytes) -> None:
 
 def test_history_shows_every_event_of_every_resource_in_order(ask: Ask, manage: Manage) -> None:
     _, node = ask("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
-    ask("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}})
+    ask("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": SPEC})
     ask("DELETE", "/api/v1/nodes/n")
     since = str(int(node["metadata"]["resourceVersion"]) - 1)
     events = manage("GET", "history", since=since)[1]["events"]
     assert [(e["type"], e["object"]["kind"]) for e in events] == [
         ("ADDED", "Node"),
-        ("ADDED", "Pod"),
+        ("ADDED", "ConfigMap"),
         ("DELETED", "Node"),
     ]
 
@@ -129,7 +130,7 @@ def test_history_shows_every_event_of_every_resource_in_order(ask: Ask, manage: 
 def test_compacting_forgets_the_history(api: Api, manage: Manage) -> None:
     assert manage("POST", "compact", resourceVersion="2")[0] == 200
     versions = [event.version for event in api.store.history()]
-    assert versions == [3, 4]
+    assert versions == [3, 4, 5, 6]
     manage("POST", "compact")
     assert manage("GET", "history")[1] == {"events": []}
 
@@ -152,4 +153,4 @@ def test_the_wrong_method_is_refused(manage: Manage) -> None:
 def test_an_unknown_endpoint_names_those_there_are(api: Api) -> None:
     answer = Management(api).handle(Request("POST", "/_fakeapi/explode"))
     assert answer.status == 404
-    assert b"reset, load, compact, history, requests" in answer.body
+    assert b"reset, load, compact, snapshot, restore, fork, history, requests" in answer.body

@@ -128,7 +128,7 @@ def test_operations_that_nest_without_end_are_stopped() -> None:
                     "containers": [
                         {
                             "name": "a",
-                            "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}],
+                            "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}],
                         }
                     ]
                 }

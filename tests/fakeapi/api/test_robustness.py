@@ -112,6 +112,7 @@ def new_api() -> Api:
         lambda offset: f"2026-01-01T00:00:{offset % 60:02}Z",
         lambda: f"uid-{next(uids)}",
         lambda: "abcde",
+        lambda: 0,
     )
     api = Api(Store(), sources)
     for collection in COLLECTIONS:

@@ -16,6 +16,7 @@ Open = Callable[..., Read]
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
+SPEC = {"containers": [{"name": "c", "image": "i"}]}
 
 
 def brief(frames: list[tuple[str, Any]]) -> list[tuple[str, str]]:
@@ -23,7 +24,8 @@ def brief(frames: list[tuple[str, Any]]) -> list[tuple[str, str]]:
 
 
 def create(ask: Ask, path: str, name: str, **labels: str) -> str:
-    status, answer = ask("POST", path, {"metadata": {"name": name, "labels": labels}})
+    body = {"metadata": {"name": name, "labels": labels}, "spec": SPEC}
+    status, answer = ask("POST", path, body)
     assert status == 201
     return str(answer["metadata"]["resourceVersion"])
 
@@ -106,7 +108,7 @@ def test_a_version_older_than_the_history_is_an_error_event(
     assert [kind for kind, _ in frames] == ["ERROR"]
     status = frames[0][1]
     assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
-    assert status["message"] == "too old resource version: 1 (6)"
+    assert status["message"] == "too old resource version: 1 (8)"
 
 
 def test_a_watcher_that_falls_behind_the_history_is_told_and_ended(ask: Ask, watch: Open) -> None:
@@ -159,7 +161,7 @@ def test_a_bookmark_carries_the_newest_version_and_is_resumed_from(api: Api, ask
     opened = api.handle(Request("GET", NODES, {"watch": "1", "allowWatchBookmarks": "1"}))
     assert isinstance(opened, Watch)
     create(ask, PODS, "p")
-    assert b'"resourceVersion":"5"' in opened.bookmark()
+    assert b'"resourceVersion":"7"' in opened.bookmark()
     create(ask, NODES, "a")
     assert len(opened.read(10)) == 1
 

@@ -1,21 +1,28 @@
-"""The table of built-in kinds."""
+"""The table of built-in kinds, beside what a kube-apiserver v1.37 says of its own."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import orjson
 import pytest
 
 from fakeapi.kinds import BUILTIN, Kind
 from fakeapi.kinds.builtin import NODES, PODS, REPLICA_SETS
 
+_RECORDED = Path(__file__).parents[1] / "recorded"
+_DISCOVERY: list[dict[str, Any]] = orjson.loads((_RECORDED / "discovery.json").read_bytes())
 
-@pytest.mark.parametrize("kind", BUILTIN.all, ids=lambda kind: kind.resource)
+
+@pytest.mark.parametrize("kind", BUILTIN.all, ids=lambda kind: f"{kind.resource}/{kind.version}")
 def test_a_kind_is_found_by_its_path_and_by_what_its_documents_say(kind: Kind) -> None:
     assert BUILTIN.at(kind.group, kind.version, kind.plural) is kind
     assert BUILTIN.of(kind.api_version, kind.kind) is kind
     assert kind in BUILTIN.in_group_version(kind.group, kind.version)
 
 
-@pytest.mark.parametrize("kind", BUILTIN.all, ids=lambda kind: kind.resource)
+@pytest.mark.parametrize("kind", BUILTIN.all, ids=lambda kind: f"{kind.resource}/{kind.version}")
 def test_a_kind_can_be_selected_by_name_and_namespace(kind: Kind) -> None:
     labels = [field.label for field in kind.fields]
     assert labels[0] == "metadata.name"
@@ -37,10 +44,27 @@ def test_what_is_not_served_is_not_found() -> None:
     assert BUILTIN.in_group_version("apps", "v2") == ()
 
 
-def test_lists_inside_pods_merge_by_the_keys_of_their_types() -> None:
-    keys = PODS.merge_keys
-    assert keys["spec", "containers"] == "name"
-    assert keys["spec", "initContainers", "ports"] == "containerPort"
-    assert keys["status", "conditions"] == "type"
-    assert ("spec", "tolerations") not in keys
-    assert REPLICA_SETS.merge_keys["spec", "template", "spec", "containers", "env"] == "name"
+def test_groups_and_resources_are_those_of_a_real_server_in_its_order() -> None:
+    real = [(each["group"], each["version"], each["plural"]) for each in _DISCOVERY]
+    assert [(kind.group, kind.version, kind.plural) for kind in BUILTIN.all] == real
+
+
+@pytest.mark.parametrize("real", _DISCOVERY, ids=lambda real: f"{real['plural']}.{real['group']}")
+def test_a_kind_is_what_a_real_server_discovers(real: dict[str, Any]) -> None:
+    kind = BUILTIN.at(real["group"], real["version"], real["plural"])
+    assert kind is not None
+    assert {
+        "group": kind.group,
+        "version": kind.version,
+        "plural": kind.plural,
+        "kind": kind.kind,
+        "namespaced": kind.namespaced,
+        "singular": kind.singular,
+        "verbs": list(kind.verbs),
+        "shortNames": list(kind.short_names),
+        "categories": list(kind.categories),
+        "subresources": {
+            sub.name: [sub.group, sub.version, sub.kind, list(sub.verbs)]
+            for sub in kind.subresources.values()
+        },
+    } == real

@@ -1,0 +1,162 @@
+"""How clients get in: plainly, with a token, or over TLS with a client certificate.
+
+Plain HTTP asks nobody for credentials. TLS brings a certificate authority that lives in memory; the
+kubeconfig carries its certificate, and the client certificate (or, if there is one, the token) of
+the administrator. Where credentials are asked for, requests without any are refused, as upstream
+does when every authenticated user may do everything.
+"""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from extender.kube.http_transport import Anonymous, Endpoint
+from fakeapi.api.authentication import Authenticator, Credentials, Everybody, Lookup
+from fakeapi.api.messages import ADMIN, User
+
+if TYPE_CHECKING:
+    from fakeapi.certificates import Authority, KeyPair
+
+_NAME: Final = "fakeapi"
+_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class MissingExtraError(RuntimeError):
+    """A feature was asked for whose optional dependencies are not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A bearer token that never changes."""
+
+    value: str
+
+    async def authorization(self) -> str:
+        return f"Bearer {self.value}"
+
+    def refused(self) -> None:
+        """Nothing to renew."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """The authority, the server's side, and the administrator's certificate."""
+
+    authority: Authority
+    server: ssl.SSLContext
+    admin: KeyPair
+
+    @cached_property
+    def client(self) -> ssl.SSLContext:
+        """The administrator's side."""
+        context = ssl.create_default_context(cadata=self.authority.certificate.decode())
+        load_chain(context, self.admin.key + self.admin.certificate)
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The ways in; ``token`` is the administrator's, ``tokens`` are other users'."""
+
+    tls: Tls | None = None
+    token: str = ""
+    tokens: Mapping[str, User] = field(default_factory=dict)
+
+    def authenticator(self, issued: Lookup) -> Authenticator:
+        """Tell who asks; ``issued`` knows the tokens that the server itself gives out."""
+        if self.tls is None and not self.token and not self.tokens:
+            return Everybody(issued)
+        own = {self.token: ADMIN} if self.token else {}
+        return Credentials({**self.tokens, **own}, issued)
+
+    def endpoint(self, url: str) -> Endpoint:
+        """Give the administrator's way to a server."""
+        credentials = _Token(self.token) if self.token else Anonymous()
+        return Endpoint(url, credentials, self.tls.client if self.tls else None)
+
+    def write_kubeconfig(self, path: Path, url: str) -> Path:
+        """Write the administrator's kubeconfig (in JSON, which is YAML)."""
+        path.touch(mode=0o600)
+        path.write_bytes(orjson.dumps(self._kubeconfig(url), option=orjson.OPT_INDENT_2) + b"\n")
+        return path
+
+    def _kubeconfig(self, url: str) -> dict[str, Any]:
+        cluster, user = {"server": url}, {}
+        if self.tls is not None:
+            cluster["certificate-authority-data"] = _base64(self.tls.authority.certificate)
+        if self.token:
+            user["token"] = self.token
+        elif self.tls is not None:
+            user["client-certificate-data"] = _base64(self.tls.admin.certificate)
+            user["client-key-data"] = _base64(self.tls.admin.key)
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": _NAME, "cluster": cluster}],
+            "users": [{"name": _NAME, "user": user}],
+            "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME}}],
+            "current-context": _NAME,
+        }
+
+
+def create_tls(host: str) -> Tls:
+    """Make an authority and what it issues; raises MissingExtraError."""
+    try:
+        from fakeapi.certificates import Authority
+    except ImportError as error:
+        raise MissingExtraError(
+            f"TLS needs the package {error.name}; install it with: pip install 'reprieve[tls]'"
+        ) from None
+    authority = Authority()
+    server = ssl.create_default_context(
+        ssl.Purpose.CLIENT_AUTH, cadata=authority.certificate.decode()
+    )
+    server.verify_mode = ssl.CERT_OPTIONAL
+    pair = authority.issue_server(tuple(dict.fromkeys((host, *_LOCAL))))
+    load_chain(server, pair.key + pair.certificate)
+    return Tls(authority, server, authority.issue_client(ADMIN))
+
+
+def load_chain(context: ssl.SSLContext, pem: bytes) -> None:
+    """Give a context its key and certificate (the ssl module takes them from files only)."""
+    with TemporaryDirectory(prefix="fakeapi-") as directory:
+        path = Path(directory) / "pair.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(pem)
+        context.load_cert_chain(path)
+
+
+def _base64(pem: bytes) -> str:
+    return b64encode(pem).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """What a blocking client needs to ask as the administrator."""
+
+    tls: ssl.SSLContext | None
+    headers: Mapping[str, str]
+
+
+def admin_of(kubeconfig: Path) -> Admin:
+    """Read the administrator's credentials from a kubeconfig that :class:`Access` has written."""
+    document = orjson.loads(kubeconfig.read_bytes())
+    cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+    authority = cluster.get("certificate-authority-data")
+    if authority is None:
+        return Admin(None, headers)
+    context = ssl.create_default_context(cadata=b64decode(authority).decode())
+    if "client-key-data" in user:
+        pem = b64decode(user["client-key-data"]) + b64decode(user["client-certificate-data"])
+        load_chain(context, pem)
+    return Admin(context, headers)

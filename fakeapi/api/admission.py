@@ -1,0 +1,68 @@
+"""Admission: what stands between a request that is well-formed and the object that is stored.
+
+- Nothing is created in a namespace that does not exist, or that is being terminated.
+- A pod gets its priority from its PriorityClass, or from the one that is the global default.
+- Only one PriorityClass may be the global default, and ``system-`` names are the system's.
+
+Subresources pass by. Sources: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle;
+kubernetes/plugin/pkg/admission/priority, pkg/apis/scheduling/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakeapi.api.errors import Cause, forbidden, not_found
+from fakeapi.api.priority import (
+    admit_pod,
+    admit_priority_class,
+    check_priority_class,
+    check_priority_class_update,
+    keep_pod_priority,
+)
+from fakeapi.api.rehearsing import Objects
+from fakeapi.kinds import Kind
+from fakeapi.kinds.builtin import NAMESPACES
+from fakeapi.store import Document
+
+Admit = Callable[[Objects, Kind, Document], None]
+AdmitUpdate = Callable[[Objects, Kind, Document, Mapping[str, Any]], None]
+
+_ON_CREATE: Final[Mapping[str, tuple[Admit, ...]]] = {
+    "pods": (admit_pod,),
+    "priorityclasses.scheduling.k8s.io": (check_priority_class, admit_priority_class),
+}
+_ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {
+    "pods": (keep_pod_priority,),
+    "priorityclasses.scheduling.k8s.io": (check_priority_class_update,),
+}
+
+
+def admit_create(objects: Objects, kind: Kind, namespace: str, document: Document) -> None:
+    """Complete an object to be created, or refuse it: raises StatusError (403, 404, 422)."""
+    if kind.namespaced:
+        _admit_namespace(objects, kind, namespace, document)
+    for admit in _ON_CREATE.get(kind.resource, ()):
+        admit(objects, kind, document)
+
+
+def admit_update(objects: Objects, kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
+    """Complete an object that replaces ``old``, or refuse it: raises StatusError (403, 422)."""
+    for admit in _ON_UPDATE.get(kind.resource, ()):
+        admit(objects, kind, document, old)
+
+
+def _admit_namespace(objects: Objects, kind: Kind, name: str, document: Document) -> None:
+    namespace = objects.get(NAMESPACES, name)
+    if namespace is None:
+        raise not_found(NAMESPACES, name)
+    if b'"deletionTimestamp"' not in namespace.raw:  # spares decoding it for each create
+        return
+    if "deletionTimestamp" in namespace.document()["metadata"]:
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        message = f"namespace {name} is being terminated"
+        cause = Cause("NamespaceTerminating", message, "metadata.namespace")
+        metadata = document["metadata"]
+        named = metadata.get("name") or metadata.get("generateName", "")
+        raise forbidden(kind, named, why, [cause])

@@ -1,0 +1,133 @@
+"""Authorization: who may do what.
+
+An :class:`Authorizer` is asked about :class:`Attributes`, which are read from a request's method
+and path alone, before anybody looks whether there is such a resource. By default everybody may do
+everything; :mod:`fakeapi.api.rbac` goes by the roles in the store.
+
+Sources: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, handlers/responsewriters/errors.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from fakeapi.api.errors import StatusError
+from fakeapi.api.messages import Request, User
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NAMESPACE_SUBRESOURCES: Final = ("status", "finalize")
+_NAME_SELECTOR: Final = re.compile(r"metadata\.name==?([^,]+)")
+_MARKUP: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Who wants to do what; ``path`` is set where no resource is meant."""
+
+    user: User
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a user may do in a namespace, as SelfSubjectRulesReview shows it."""
+
+    resources: Sequence[dict[str, Any]] = field(default_factory=tuple)
+    paths: Sequence[dict[str, Any]] = field(default_factory=tuple)
+
+
+class Authorizer(Protocol):
+    """Decides who may do what."""
+
+    def reason(self, attributes: Attributes) -> str | None:
+        """Give why it is allowed (maybe ""), or None if it is not."""
+        ...
+
+    def rules(self, user: User, namespace: str) -> Rules:
+        """Give what the user may do in the namespace."""
+        ...
+
+
+class AlwaysAllow:
+    """Everybody may do everything."""
+
+    def reason(self, attributes: Attributes) -> str | None:  # noqa: ARG002
+        """Allow it, whoever asks."""
+        return ""
+
+    def rules(self, user: User, namespace: str) -> Rules:  # noqa: ARG002
+        """Give a rule that allows everything, whoever asks."""
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        return Rules([everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}])
+
+
+def attributes_of(request: Request, user: User) -> Attributes:
+    """Read what a request asks for."""
+    verb = _VERBS.get(request.method, "get")
+    match request.path.strip("/").split("/"):
+        case ["api", version, first, *rest]:
+            return _resource_attributes(request, user, verb, ("", version, first, *rest))
+        case ["apis", group, version, first, *rest]:
+            return _resource_attributes(request, user, verb, (group, version, first, *rest))
+    return Attributes(user, request.method.lower(), path=request.path)
+
+
+def forbidden_request(attributes: Attributes) -> StatusError:
+    """403: the user may not do this."""
+    what = forbidden_text(attributes)
+    if attributes.path:
+        return StatusError(403, "Forbidden", f"forbidden: {what}", {})
+    group, resource, name = attributes.group, attributes.resource, attributes.name
+    qualified = f"{resource}.{group}" if group else resource
+    details = {"name": name, "group": group, "kind": resource}
+    message = f'{qualified} "{name}" is forbidden: {what}' if name else ""
+    return StatusError(403, "Forbidden", message or f"{qualified} is forbidden: {what}", details)
+
+
+def forbidden_text(attributes: Attributes) -> str:
+    """Word who may not do what, as upstream does."""
+    head = f'User "{attributes.user.name}" cannot {attributes.verb}'
+    if attributes.path:
+        return f'{head} path "{attributes.path}"'.translate(_MARKUP)
+    resource = "/".join(filter(None, (attributes.resource, attributes.subresource)))
+    namespace = attributes.namespace
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    text = f'{head} resource "{resource}" in API group "{attributes.group}" {where}'
+    return text.translate(_MARKUP)
+
+
+def _resource_attributes(
+    request: Request, user: User, verb: str, parts: tuple[str, ...]
+) -> Attributes:
+    group, version, *below = parts
+    namespace = ""
+    if below[0] == "namespaces" and len(below) > 1:
+        namespace = below[1]
+        if len(below) > 2 and below[2] not in _NAMESPACE_SUBRESOURCES:
+            below = below[2:]
+    resource, name, subresource = (*below, "", "")[:3]
+    if not name:
+        verb, name = _collection_verb(request, verb)
+    return Attributes(user, verb, group, version, resource, subresource, namespace, name)
+
+
+def _collection_verb(request: Request, verb: str) -> tuple[str, str]:
+    """Give the verb, and the name where a field selector asks for a single object."""
+    if verb not in ("get", "delete"):
+        return verb, ""
+    watching = request.query.get("watch", "").lower() not in ("", "0", "false")
+    selected = _NAME_SELECTOR.fullmatch(request.query.get("fieldSelector", ""))
+    name = selected[1] if selected else ""
+    if verb == "delete":
+        return "deletecollection", name
+    return ("watch" if watching else "list"), name

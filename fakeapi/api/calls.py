@@ -1,0 +1,73 @@
+"""A call: a request, what it names, and what is there to carry it out.
+
+Handlers of subresources and reviews are functions from a call to a response; which handler answers
+which method of which resource is a table (:mod:`fakeapi.api.subresources`,
+:mod:`fakeapi.api.reviews`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from fakeapi.api.authorizing import Authorizer
+from fakeapi.api.managers import manager_of
+from fakeapi.api.messages import Request, Response, User
+from fakeapi.api.metadata import Sources
+from fakeapi.api.registry import Registry, Target
+from fakeapi.api.tokens import IssuedTokens
+from fakeapi.kinds import Kinds
+from fakeapi.store import Document, Store
+
+Identify = Callable[[str], User | None]
+"""Gives the user that a bearer token stands for, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What handlers need beside the objects; ``identify`` knows every token there is."""
+
+    store: Store
+    kinds: Kinds
+    sources: Sources
+    authorizer: Authorizer
+    tokens: IssuedTokens
+    identify: Identify
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request; ``user`` is who acts, ``registry`` the real one or a rehearsal."""
+
+    target: Target
+    request: Request
+    registry: Registry
+    services: Services
+    user: User
+
+    @property
+    def attributed(self) -> Registry:
+        """The registry, with writes attributed to the field manager; raises StatusError."""
+        return self.registry.written_by(manager_of(self.request))
+
+
+Handler = Callable[[Call], Response]
+
+
+def answer(status: int, document: Document) -> Response:
+    """Give a response with one JSON document."""
+    return Response(status, orjson.dumps(document) + b"\n")
+
+
+def succeeded() -> Response:
+    """201: what was asked for has been done, and there is no more to say."""
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "code": 201,
+    }
+    return answer(201, status)

@@ -1,0 +1,61 @@
+"""Causes of a 422 in upstream's words, one function for each sort.
+
+Source: k8s.io/apimachinery/pkg/util/validation/field/errors.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from fakeapi.api.errors import Cause
+
+
+class Shown(str):
+    """A value that messages show as it stands here (Go prints structs in an order of its own)."""
+
+    __slots__ = ()
+
+
+def required(path: str, detail: str = "") -> Cause:
+    """Say that a field must be set."""
+    return Cause("FieldValueRequired", _with("Required value", detail), path)
+
+
+def invalid_value(path: str, value: Any, detail: str) -> Cause:
+    """Say that a value breaks a rule."""
+    return Cause("FieldValueInvalid", f"Invalid value: {_show(value)}: {detail}", path)
+
+
+def unsupported(path: str, value: Any, supported: Sequence[str]) -> Cause:
+    """Say that a value is none of those that there are."""
+    listed = ", ".join(f'"{name}"' for name in supported)
+    message = f"Unsupported value: {_show(value)}: supported values: {listed}"
+    return Cause("FieldValueNotSupported", message, path)
+
+
+def forbidden_field(path: str, detail: str) -> Cause:
+    """Say that a field may not be set or changed."""
+    return Cause("FieldValueForbidden", _with("Forbidden", detail), path)
+
+
+def duplicate(path: str, value: Any) -> Cause:
+    """Say that a value that must be unique was there before."""
+    return Cause("FieldValueDuplicate", f"Duplicate value: {_show(value)}", path)
+
+
+def missing(path: str, value: Any) -> Cause:
+    """Say that what a value refers to is not there."""
+    return Cause("FieldValueNotFound", f"Not found: {_show(value)}", path)
+
+
+def _with(message: str, detail: str) -> str:
+    return f"{message}: {detail}" if detail else message
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, Shown):
+        return str(value)
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -1,0 +1,202 @@
+"""Reading documents for people: parts that may be missing, ages, selectors, long lists.
+
+Sources: k8s.io/apimachinery pkg/util/duration (HumanDuration), apis/meta/v1 (FormatLabelSelector)
+and pkg/labels.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+Cell = str | int | bool | None
+Row = Callable[[Mapping[str, Any], int], list[Cell]]
+"""Gives the cells of a document's row at a moment (seconds since 1970)."""
+
+NONE: Final = "<none>"
+UNSET: Final = "<unset>"
+UNKNOWN: Final = "<unknown>"
+
+_MINUTE: Final = 60
+_HOUR: Final = 60 * _MINUTE
+_DAY: Final = 24 * _HOUR
+_YEAR: Final = 365 * _DAY
+
+_TIME: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+)
+_SET_WORDS: Final = {"In": "in", "NotIn": "notin"}
+_EXISTENCE: Final = {"Exists": "", "DoesNotExist": "!"}
+
+
+def at(document: Any, *path: str) -> Any:
+    """Give the value at a path, or None."""
+    for step in path:
+        document = document.get(step) if isinstance(document, dict) else None
+    return document
+
+
+def text(document: Any, *path: str, absent: str = "") -> str:
+    """Give the text at a path; ``absent`` if it is missing, empty or no scalar."""
+    value = at(document, *path)
+    if value is None or value == "" or isinstance(value, dict | list):
+        return absent
+    return str(value)
+
+
+def number(document: Any, *path: str) -> int:
+    """Give the integer at a path, or 0."""
+    value = at(document, *path)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def flag(document: Any, *path: str) -> bool:
+    """Tell whether the value at a path is true."""
+    return at(document, *path) is True
+
+
+def objects(document: Any, *path: str) -> Sequence[Mapping[str, Any]]:
+    """Give the objects of the list at a path."""
+    value = at(document, *path)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def texts(document: Any, *path: str) -> Sequence[str]:
+    """Give the strings of the list at a path."""
+    value = at(document, *path)
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def mapping(document: Any, *path: str) -> Mapping[str, Any]:
+    """Give the object at a path; an empty one if it is missing."""
+    value = at(document, *path)
+    return value if isinstance(value, dict) else {}
+
+
+def name(document: Any) -> str:
+    """Give the object's name."""
+    return text(document, "metadata", "name")
+
+
+def deleted(document: Any) -> bool:
+    """Tell whether the object is being deleted."""
+    return at(document, "metadata", "deletionTimestamp") is not None
+
+
+def parse_time(stamp: Any) -> int | None:
+    """Give an RFC 3339 time in seconds since 1970, fractions cut off; None if it is none."""
+    match = _TIME.fullmatch(stamp) if isinstance(stamp, str) else None
+    if match is None:
+        return None
+    seconds = timegm(tuple(int(part) for part in match.groups()[:6]))
+    sign, hours, minutes = match.groups()[6:]
+    if sign:
+        offset = int(hours) * _HOUR + int(minutes) * _MINUTE
+        seconds += offset if sign == "-" else -offset
+    return seconds
+
+
+def since(stamp: Any, now: int) -> str:
+    """Tell how long ago a time was; ``<unknown>`` if there is none."""
+    moment = parse_time(stamp)
+    return UNKNOWN if moment is None else human_duration(now - moment)
+
+
+def age(document: Any, now: int) -> str:
+    """Tell how old an object is."""
+    return since(at(document, "metadata", "creationTimestamp"), now)
+
+
+def human_duration(seconds: int) -> str:
+    """Give a length of time in at most two units, coarser the longer it is."""
+    if seconds < 0:
+        return "<invalid>" if seconds < -1 else "0s"
+    if seconds < 2 * _MINUTE:
+        return f"{seconds}s"
+    if seconds < 10 * _MINUTE:
+        return _two_units(seconds, _MINUTE, "m", 1, "s")
+    if seconds < 3 * _HOUR:
+        return f"{seconds // _MINUTE}m"
+    if seconds < 8 * _HOUR:
+        return _two_units(seconds, _HOUR, "h", _MINUTE, "m")
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR}h"
+    if seconds < 8 * _DAY:
+        return _two_units(seconds, _DAY, "d", _HOUR, "h")
+    if seconds < 2 * _YEAR:
+        return f"{seconds // _DAY}d"
+    if seconds < 8 * _YEAR:
+        return _two_units(seconds, _YEAR, "y", _DAY, "d")
+    return f"{seconds // _YEAR}y"
+
+
+def labels(document: Any, *path: str) -> str:
+    """Give the labels at a path as a selector writes them: ``a=b,c=d``."""
+    return _pairs(mapping(document, *path)) or NONE
+
+
+def selector(document: Any, *path: str, absent: str = NONE) -> str:
+    """Give the label selector at a path in one line; a missing one selects nothing.
+
+    ``absent`` stands for one that selects everything, and for none at all.
+    """
+    parts = [
+        (key, f"{key}={value}") for key, value in mapping(document, *path, "matchLabels").items()
+    ]
+    for requirement in objects(document, *path, "matchExpressions"):
+        key, operator = text(requirement, "key"), text(requirement, "operator")
+        if operator in _EXISTENCE:
+            parts.append((key, _EXISTENCE[operator] + key))
+        elif operator in _SET_WORDS:
+            values = ",".join(sorted(texts(requirement, "values")))
+            parts.append((key, f"{key} {_SET_WORDS[operator]} ({values})"))
+        else:
+            return "<error>"
+    parts.sort(key=lambda part: part[0])
+    return ",".join(part for _, part in parts) or absent
+
+
+def containers(document: Any, *path: str) -> list[Cell]:
+    """Give the names and the images of the containers in the pod spec at a path."""
+    found = objects(document, *path, "containers")
+    return [",".join(text(each, wanted) for each in found) for wanted in ("name", "image")]
+
+
+def shortened(words: Sequence[str], most: int, absent: str) -> str:
+    """Join the first words, and say how many more there are."""
+    shown = ",".join(words[:most])
+    if len(words) > most:
+        return f"{shown} + {len(words) - most} more..."
+    return shown or absent
+
+
+def true_conditions(document: Any) -> frozenset[str]:
+    """Give the types of the conditions that hold."""
+    found = conditions(document)
+    return frozenset(kind for kind, each in found.items() if text(each, "status") == "True")
+
+
+def conditions(document: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Give an object's conditions by type."""
+    return {text(each, "type"): each for each in objects(document, "status", "conditions")}
+
+
+def named(document: Mapping[str, Any], now: int) -> list[Cell]:
+    """Give the row of kinds of which only name and age are told."""
+    return [name(document), age(document, now)]
+
+
+def _two_units(seconds: int, large: int, large_name: str, small: int, small_name: str) -> str:
+    rest = seconds % large // small
+    return f"{seconds // large}{large_name}" + (f"{rest}{small_name}" if rest else "")
+
+
+def _pairs(pairs: Mapping[str, Any]) -> str:
+    return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
+
+
+def joined(words: Iterable[str], separator: str = ",") -> str:
+    """Join words; ``<none>`` if there are none."""
+    return separator.join(words) or NONE

@@ -1,0 +1,111 @@
+"""What has happened to the objects of one kind, and what held all the while.
+
+    pods = cluster.history("pods", "default")
+    pods.always(lambda present: sum(map(is_down, present)) <= 2)
+
+A history begins where the store's does: at the beginning or, after a compaction, a reset or a
+restore, at the state found then (``before``), which counts as a state, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fakeapi.api.errors import bad_request
+from fakeapi.kinds import Kind, Kinds
+from fakeapi.store import Document, Entry, EventType, Store
+
+Predicate = Callable[[Collection[Document]], bool]
+
+
+class InvariantError(AssertionError):
+    """What was to hold always did not; says after which change, and what there was then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write; ``object`` is what it made or, of a deletion, what there was last."""
+
+    version: int
+    type: EventType
+    object: Document
+
+    def __str__(self) -> str:
+        return f"version {self.version}: {self.type} {_key(self.object)}"
+
+    def document(self) -> dict[str, Any]:
+        """Give the change as JSON."""
+        return {"version": self.version, "type": self.type, "object": self.object}
+
+
+class History(Sequence[Change]):
+    """Changes in the order of their versions, after the objects of ``before``."""
+
+    def __init__(self, before: Sequence[Document], changes: Sequence[Change]) -> None:
+        self.before = before
+        self._changes = changes
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._changes[index]
+
+    def states(self) -> Iterator[Collection[Document]]:
+        """Give the objects that there were at first, and after each change."""
+        present = {_key(thing): thing for thing in self.before}
+        yield present.values()
+        for change in self._changes:
+            if change.type == "DELETED":
+                present.pop(_key(change.object), None)
+            else:
+                present[_key(change.object)] = change.object
+            yield present.values()
+
+    def always(self, holds: Predicate) -> None:
+        """Check that ``holds`` is true of every state; raises InvariantError."""
+        for index, present in enumerate(self.states()):
+            if not holds(present):
+                when = f"after {self._changes[index - 1]}" if index else "in the beginning"
+                names = ", ".join(map(_key, present)) or "nothing"
+                raise InvariantError(f"it did not hold {when}; there was: {names}")
+
+
+def find_kind(kinds: Kinds, word: str) -> Kind:
+    """Give the kind that a word means to kubectl; raises StatusError (400).
+
+    Kind, plural, singular and short names are known, and ``plural.group`` where one is not enough.
+    """
+    low = word.lower()
+    for kind in kinds.all:
+        if low in (kind.resource, kind.plural, kind.singular, kind.kind.lower(), *kind.short_names):
+            return kind
+    raise bad_request(f"no kind {word!r} is served here")
+
+
+def read_history(store: Store, kind: Kind, namespace: str = "", name: str = "") -> History:
+    """Give what the store still knows of one object, a namespace's objects, or all of a kind."""
+    floor = store.floor(kind)
+
+    def counts(entry: Entry) -> bool:
+        space, _, own = entry.key.rpartition("/")
+        return namespace in ("", space) and name in ("", own)
+
+    before = [_document(kind, e) for e in store.entries_at(kind, floor) if counts(e)]
+    changes = [
+        Change(event.version, event.type, _document(kind, event.entry))
+        for event in store.since(kind, floor)
+        if counts(event.entry)
+    ]
+    return History(before, changes)
+
+
+def _document(kind: Kind, entry: Entry) -> Document:
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **entry.document()}
+
+
+def _key(document: Document) -> str:
+    metadata = document["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))

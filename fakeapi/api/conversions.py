@@ -1,0 +1,148 @@
+"""Kinds that are served in two forms and stored in one.
+
+An event is the same object below ``/api/v1`` and below ``/apis/events.k8s.io/v1``; a
+HorizontalPodAutoscaler is the same in autoscaling/v1 and v2. The newer autoscaler and the older
+event are what is stored.
+
+    events.k8s.io/v1   {"note": "...", "regarding": {...}}
+    v1                 {"message": "...", "involvedObject": {...}}
+
+Of an autoscaler's metrics v1 knows the CPU's share only; upstream keeps the others in annotations,
+here v1 does not show them, and replacing a whole object through v1 forgets them.
+
+Sources: pkg/apis/events/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from fakeapi.kinds import Kind, Kinds
+from fakeapi.store import Document
+
+Convert = Callable[[Document], Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How one served form relates to the stored one.
+
+    ``stored`` is where the stored form is served: group, version, plural. ``store`` and ``show``
+    convert documents, or parts of them as merge patches are; kind and apiVersion they leave alone.
+    ``names`` are the members, by their served names, that only bear another name when stored.
+    """
+
+    stored: tuple[str, str, str]
+    store: Convert
+    show: Convert
+    names: Mapping[str, str]
+
+    def stored_kind(self, kinds: Kinds) -> Kind | None:
+        """Give the kind that is stored; None if it is not served here."""
+        return kinds.at(*self.stored)
+
+
+def conversion_of(kind: Kind) -> Conversion | None:
+    """Give how a kind is converted; None if it is stored as it is served."""
+    return _CONVERSIONS.get((kind.group, kind.version, kind.plural))
+
+
+def stored_form(kinds: Kinds, kind: Kind, document: Document) -> tuple[Kind, Document]:
+    """Give a document as it is stored, and its kind then; most are stored as they are."""
+    conversion = conversion_of(kind)
+    stored = conversion.stored_kind(kinds) if conversion is not None else None
+    if conversion is None or stored is None:
+        return kind, document
+    header = {"kind": stored.kind, "apiVersion": stored.api_version}
+    return stored, {**conversion.store(document), **header}
+
+
+def _rename(names: Mapping[str, str], document: Document) -> Document:
+    return {names.get(name, name): value for name, value in document.items()}
+
+
+_EVENT_NAMES: Final = MappingProxyType(
+    {
+        "regarding": "involvedObject",
+        "note": "message",
+        "reportingController": "reportingComponent",
+        "deprecatedSource": "source",
+        "deprecatedFirstTimestamp": "firstTimestamp",
+        "deprecatedLastTimestamp": "lastTimestamp",
+        "deprecatedCount": "count",
+    }
+)
+_EVENT_NAMES_BACK: Final = {stored: served for served, stored in _EVENT_NAMES.items()}
+
+_TARGET: Final = "targetCPUUtilizationPercentage"
+_CURRENT: Final = "currentCPUUtilizationPercentage"
+_NO_REPLICAS: Final = {"currentReplicas": 0, "desiredReplicas": 0}  # v2 leaves zeros out
+_STATUS_OF_V2: Final = ("conditions", "currentMetrics")
+
+
+def _cpu(role: str, share: int) -> dict[str, Any]:
+    value: dict[str, Any] = {"averageUtilization": share}
+    if role == "target":
+        value = {"type": "Utilization", **value}
+    return {"type": "Resource", "resource": {"name": "cpu", role: value}}
+
+
+def _store_autoscaler(document: Document) -> Document:
+    stored = dict(document)
+    for part, share, metrics, role in (
+        ("spec", _TARGET, "metrics", "target"),
+        ("status", _CURRENT, "currentMetrics", "current"),
+    ):
+        if isinstance(stored.get(part), dict) and share in stored[part]:
+            members = dict(stored[part])
+            value = members.pop(share)
+            members[metrics] = [_cpu(role, value)] if isinstance(value, int) else value
+            stored[part] = members
+    return stored
+
+
+def _show_autoscaler(document: Document) -> Document:
+    spec, status = (
+        dict(document.get("spec") or {}),
+        {**_NO_REPLICAS, **(document.get("status") or {})},
+    )
+    spec.pop("behavior", None)
+    target = _cpu_share(spec.pop("metrics", None), "target")
+    current = _cpu_share(status.get("currentMetrics"), "current")
+    for member in _STATUS_OF_V2:
+        status.pop(member, None)
+    if target is not None:
+        spec[_TARGET] = target
+    if current is not None:
+        status[_CURRENT] = current
+    return {**document, "spec": spec, "status": status}
+
+
+def _cpu_share(metrics: Any, role: str) -> int | None:
+    for metric in metrics if isinstance(metrics, list) else ():
+        match metric:
+            case {"type": "Resource", "resource": {"name": "cpu", **resource}}:
+                value = resource.get(role)
+                share = value.get("averageUtilization") if isinstance(value, dict) else None
+                return share if isinstance(share, int) else None
+    return None
+
+
+_CONVERSIONS: Final[Mapping[tuple[str, str, str], Conversion]] = {
+    ("events.k8s.io", "v1", "events"): Conversion(
+        stored=("", "v1", "events"),
+        store=partial(_rename, _EVENT_NAMES),
+        show=partial(_rename, _EVENT_NAMES_BACK),
+        names=_EVENT_NAMES,
+    ),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): Conversion(
+        stored=("autoscaling", "v2", "horizontalpodautoscalers"),
+        store=_store_autoscaler,
+        show=_show_autoscaler,
+        names=MappingProxyType({}),
+    ),
+}

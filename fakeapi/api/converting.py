@@ -1,0 +1,147 @@
+"""Requests for a form that is not stored: turned into one for the stored form, and back.
+
+    POST events.k8s.io/v1 {note}  ->  create v1 {message}  ->  answer {note}
+
+Bodies, patches and field selectors are converted on the way in; objects, lists, the lines of
+watches and the names in refusals on the way out. Field managers are recorded in the stored form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.bodies import media_type, read_json, read_object
+from fakeapi.api.conversions import Conversion, conversion_of
+from fakeapi.api.errors import StatusError
+from fakeapi.api.managers import APPLY_PATCH
+from fakeapi.api.messages import JSON, Request, Response
+from fakeapi.api.patching import JSON_PATCH, PATCH_TYPES
+from fakeapi.api.registry import Target
+from fakeapi.api.selecting import parse_selection
+from fakeapi.api.watching import Watch
+from fakeapi.api.yaml_bodies import read_yaml
+from fakeapi.kinds import Kind, Kinds
+from fakeapi.store import Document
+
+Serve = Callable[[Target, Request], "Response | Watch"]
+
+_FIELD: Final = re.compile(r"(?<![^,])(?<!\\,)\s*(\w+)")
+
+
+def serve_converted(
+    kinds: Kinds, target: Target, request: Request, serve: Serve
+) -> Response | Watch:
+    """Serve a request in the form that its path names; raises StatusError."""
+    conversion = conversion_of(target.kind)
+    stored = conversion.stored_kind(kinds) if conversion is not None else None
+    if conversion is None or stored is None:
+        return serve(target, request)
+    forms = _Forms(conversion, target.kind, stored)
+    try:
+        answer = serve(replace(target, kind=stored), forms.request(request))
+    except StatusError as refusal:
+        raise forms.refusal(refusal) from None
+    if isinstance(answer, Watch):
+        answer.show(forms.line)
+        return answer
+    return replace(answer, body=forms.body(answer.body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """The two forms of one kind."""
+
+    conversion: Conversion
+    served: Kind
+    stored: Kind
+
+    def request(self, request: Request) -> Request:
+        """Give the request as it is for the stored form; raises StatusError (400)."""
+        if "fieldSelector" in request.query:
+            request = replace(request, query=self._query(request))
+        if request.method in ("POST", "PUT"):
+            document = self._store(read_object(request))
+            return replace(request, body=orjson.dumps(document), content_type=JSON)
+        if request.method == "PATCH":
+            return replace(request, body=self._patch(request))
+        return request
+
+    def body(self, body: bytes) -> bytes:
+        """Give an answer's document in the served form."""
+        document = orjson.loads(body)
+        return orjson.dumps(self._show(document)) + b"\n"
+
+    def line(self, line: bytes) -> bytes:
+        """Give a watch's line in the served form."""
+        event = orjson.loads(line)
+        event["object"] = self._show(event["object"])
+        return orjson.dumps(event) + b"\n"
+
+    def refusal(self, refusal: StatusError) -> StatusError:
+        """Give a refusal that names the kind as it is served."""
+        details = dict(refusal.details or {})
+        if details.get("group", "") == self.stored.group and details.get("kind"):
+            details = {**details, "group": self.served.group}
+            order = ("name", "group", "kind")
+            details = {name: details.pop(name, "") for name in order} | details
+        for stored, served in (
+            (f'{self.stored.resource} "', f'{self.served.resource} "'),
+            (f'{self.stored.qualified_kind} "', f'{self.served.qualified_kind} "'),
+        ):
+            if refusal.message.startswith(stored):
+                refusal.message = served + refusal.message.removeprefix(stored)
+        refusal.details = None if refusal.details is None else details
+        return refusal
+
+    def _query(self, request: Request) -> dict[str, str]:
+        """Rename the fields of a selector, after a look whether the served form has them."""
+        selector = request.query["fieldSelector"]
+        parse_selection(self.served, "", selector)
+        names = self.conversion.names
+        renamed = _FIELD.sub(lambda match: names.get(match[1], match[1]), selector)
+        return {**request.query, "fieldSelector": renamed}
+
+    def _store(self, document: Document) -> Document:
+        stored = self.conversion.store(document)
+        header = {"kind": self.stored.kind, "apiVersion": self.stored.api_version}
+        return {**stored, **{name: header[name] for name in header if name in document}}
+
+    def _show(self, document: Document) -> Document:
+        if document.get("kind") == self.stored.kind:
+            header = {"kind": self.served.kind, "apiVersion": self.served.api_version}
+            return {**header, **self.conversion.show({**document, **header})}
+        if document.get("kind") == self.stored.list_kind:
+            items = [self.conversion.show(item) for item in document["items"]]
+            return {**document, "apiVersion": self.served.api_version, "items": items}
+        return document
+
+    def _patch(self, request: Request) -> bytes:
+        """Give a patch of the stored form; what is no patch at all is left for others to refuse."""
+        patch_type = media_type(request.content_type)
+        if patch_type not in (*PATCH_TYPES, APPLY_PATCH):
+            return request.body
+        reads = read_yaml if patch_type == APPLY_PATCH else read_json
+        patch = reads(request.body)
+        if patch_type == JSON_PATCH and isinstance(patch, list):
+            return orjson.dumps([self._operation(operation) for operation in patch])
+        return orjson.dumps(self._store(patch)) if isinstance(patch, dict) else request.body
+
+    def _operation(self, operation: Any) -> Any:
+        if not isinstance(operation, dict):
+            return operation
+        paths = {
+            name: self._pointer(operation[name]) for name in ("path", "from") if name in operation
+        }
+        return {**operation, **paths}
+
+    def _pointer(self, pointer: Any) -> Any:
+        if not isinstance(pointer, str):
+            return pointer
+        root, *steps = pointer.split("/")
+        names = self.conversion.names
+        return "/".join([root, *(names.get(step, step) for step in steps[:1]), *steps[1:]])

@@ -1,0 +1,283 @@
+"""Defaulting: fields that a client left out, filled in as upstream fills them in.
+
+For each kind a *plan* is made once, from its structural type: at which places of a document there
+is anything to fill in, and what. Constants come from a table (:mod:`fakeapi.kinds.defaults`), what
+depends on other fields from a function per definition. A plan holds only the ways that lead
+somewhere, so that a document is not searched where nothing can be missing.
+
+Constants come before functions, and an object before what is in it, so that defaults apply to
+objects that defaults have made:
+
+    strategy: absent  →  {}  →  {type: RollingUpdate, rollingUpdate: {}}  →  {…, maxSurge: 25%, …}
+
+Source: pkg/apis/*/v1/defaults.go and the generated zz_generated.defaults.go, v1.37.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from fakeapi.kinds import Kind
+from fakeapi.kinds.defaults import DEFAULTS, SCALE_DOWN, SCALE_UP
+from fakeapi.kinds.types import ListType, Struct, Type, schema_of
+from fakeapi.store import Document
+
+_PREFIX: Final = "io.k8s.api."
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+Rule = Callable[[dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to do at one object: constants to fill in, rules to follow, and where to go on."""
+
+    constants: list[tuple[str, Any]] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    objects: list[tuple[str, Plan]] = field(default_factory=list)
+    lists: list[tuple[str, Plan]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.constants or self.rules or self.objects or self.lists)
+
+
+def apply_defaults(kind: Kind, document: Document) -> None:
+    """Fill in what is missing, in place."""
+    _follow(_plan(kind), document)
+
+
+def _follow(plan: Plan, target: dict[str, Any]) -> None:
+    for name, value in plan.constants:
+        if name not in target:
+            target[name] = deepcopy(value) if isinstance(value, dict | list) else value
+    for rule in plan.rules:
+        rule(target)
+    for name, below in plan.objects:
+        found = target.get(name)
+        if isinstance(found, dict):
+            _follow(below, found)
+    for name, below in plan.lists:
+        for element in target.get(name) or ():
+            if isinstance(element, dict):
+                _follow(below, element)
+
+
+@cache
+def _plan(kind: Kind) -> Plan:
+    plans: dict[str, Plan] = {}
+    shape = schema_of(kind)
+    plan = _plan_struct(shape, plans) if isinstance(shape, Struct) else Plan()
+    for _ in plans:  # a way may turn out to lead nowhere only after another has been cut off
+        for each in plans.values():
+            each.objects = [(name, below) for name, below in each.objects if below]
+            each.lists = [(name, below) for name, below in each.lists if below]
+    return plan
+
+
+def _plan_struct(shape: Struct, plans: dict[str, Plan]) -> Plan:
+    known = plans.get(shape.name)
+    if known is not None:
+        return known
+    name = shape.name.removeprefix(_PREFIX)
+    plan = plans[shape.name] = Plan(
+        list(DEFAULTS.get(name, {}).items()), list(_RULES.get(name, ()))
+    )
+    for step, below in shape.fields.items():
+        _extend(plan, step, below.type, plans)
+    return plan
+
+
+def _extend(plan: Plan, step: str, below: Type, plans: dict[str, Plan]) -> None:
+    if isinstance(below, Struct):
+        plan.objects.append((step, _plan_struct(below, plans)))
+    elif isinstance(below, ListType) and isinstance(below.element, Struct):
+        plan.lists.append((step, _plan_struct(below.element, plans)))
+
+
+def _when(name: str, value: str, missing: str, content: Mapping[str, Any]) -> Rule:
+    """Make a rule: where a field has a value, another one is an object, if it is missing."""
+
+    def rule(target: dict[str, Any]) -> None:
+        if target.get(name) == value and missing not in target:
+            target[missing] = deepcopy(dict(content))
+
+    return rule
+
+
+def _pull_policy(container: dict[str, Any]) -> None:
+    """Always pull ``latest``, which is also the tag of an image that names none (and no digest)."""
+    image = str(container.get("image", ""))
+    tag = image.rpartition("/")[2].partition(":")[2]
+    untagged = not tag or tag == "latest"
+    pinned = "@" in image
+    policy = "Always" if untagged and not pinned else "IfNotPresent"
+    container.setdefault("imagePullPolicy", policy)
+
+
+def _request_limits(container: dict[str, Any]) -> None:
+    """Request what is limited, where nothing is requested; only pods do this, not templates."""
+    resources = container["resources"]
+    limits = resources.get("limits")
+    if limits:
+        resources["requests"] = {**limits, **resources.get("requests", {})}
+
+
+def _pod(pod: dict[str, Any]) -> None:
+    spec = pod.setdefault("spec", {})
+    spec.setdefault("enableServiceLinks", True)
+    for name in ("containers", "initContainers"):
+        for container in spec.get(name) or ():
+            container.setdefault("resources", {})
+            _request_limits(container)
+
+
+def _pod_spec(spec: dict[str, Any]) -> None:
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    if spec.get("hostNetwork"):
+        for name in ("containers", "initContainers"):
+            for container in spec.get(name) or ():
+                for port in container.get("ports") or ():
+                    port.setdefault("hostPort", port.get("containerPort"))
+
+
+def _volume(volume: dict[str, Any]) -> None:
+    if len(volume) == 1:  # a name and no source
+        volume["emptyDir"] = {}
+
+
+def _template_labels(workload: dict[str, Any]) -> None:
+    """A replication controller without labels or selector takes those of its template."""
+    spec = workload.get("spec") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels:
+        spec.setdefault("selector", dict(labels))
+        workload["metadata"].setdefault("labels", dict(labels))
+
+
+def _job(job: dict[str, Any]) -> None:
+    """Fill in a job, not the template that a cron job makes jobs from."""
+    spec = job.setdefault("spec", {})
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    per_index = "backoffLimitPerIndex" in spec
+    spec.setdefault("backoffLimit", 2**31 - 1 if per_index else 6)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("manualSelector", False)
+    failed = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    spec.setdefault("podReplacementPolicy", failed)
+
+
+def _service_spec(spec: dict[str, Any]) -> None:
+    if spec["sessionAffinity"] == "ClientIP":
+        client = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
+        client.setdefault("timeoutSeconds", 10_800)
+    for port in spec.get("ports") or ():
+        port.setdefault("targetPort", port.get("port"))
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+
+
+def _secret(secret: dict[str, Any]) -> None:
+    plain = secret.pop("stringData", None)
+    if plain:
+        encoded = {name: _base64(text) for name, text in plain.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
+def _base64(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+def _limit_range_item(item: dict[str, Any]) -> None:
+    """A container's limit defaults to the maximum, its request to the limit, else the minimum."""
+    if item.get("type") != "Container":
+        return
+    limits = {**item.get("max", {}), **item.get("default", {})}
+    requests = {**item.get("min", {}), **limits, **item.get("defaultRequest", {})}
+    if limits:
+        item["default"] = limits
+    if requests:
+        item["defaultRequest"] = requests
+
+
+def _node_status(status: dict[str, Any]) -> None:
+    if status.get("capacity"):
+        status.setdefault("allocatable", dict(status["capacity"]))
+
+
+def _claim_template(workload: dict[str, Any]) -> None:
+    for claim in (workload.get("spec") or {}).get("volumeClaimTemplates") or ():
+        claim.update({"kind": "PersistentVolumeClaim", "apiVersion": "v1"})
+        claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _autoscaler_spec(spec: dict[str, Any]) -> None:
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def _autoscaler_behavior(behavior: dict[str, Any]) -> None:
+    for name, rules in (("scaleUp", SCALE_UP), ("scaleDown", SCALE_DOWN)):
+        behavior[name] = {**deepcopy(dict(rules)), **behavior[name]}
+
+
+def _policy_types(spec: dict[str, Any]) -> None:
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _role_ref(binding: dict[str, Any]) -> None:
+    reference = binding.get("roleRef")
+    if isinstance(reference, dict) and not reference.get("apiGroup"):
+        reference["apiGroup"] = _RBAC
+
+
+def _subject(subject: dict[str, Any]) -> None:
+    if subject.get("kind") in ("User", "Group"):
+        subject.setdefault("apiGroup", _RBAC)
+
+
+def _device_request(request: dict[str, Any]) -> None:
+    if request["allocationMode"] == "ExactCount":
+        request.setdefault("count", 1)
+
+
+_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "apps.v1.DaemonSetUpdateStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
+    "apps.v1.DeploymentStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
+    "apps.v1.StatefulSet": (_claim_template,),
+    "apps.v1.StatefulSetUpdateStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
+    "autoscaling.v2.HorizontalPodAutoscalerBehavior": (_autoscaler_behavior,),
+    "autoscaling.v2.HorizontalPodAutoscalerSpec": (_autoscaler_spec,),
+    "batch.v1.Job": (_job,),
+    "core.v1.Container": (_pull_policy,),
+    "core.v1.EphemeralContainer": (_pull_policy,),
+    "core.v1.LimitRangeItem": (_limit_range_item,),
+    "core.v1.NodeStatus": (_node_status,),
+    "core.v1.Pod": (_pod,),
+    "core.v1.PodSpec": (_pod_spec,),
+    "core.v1.ReplicationController": (_template_labels,),
+    "core.v1.Secret": (_secret,),
+    "core.v1.ServiceSpec": (_service_spec,),
+    "core.v1.Volume": (_volume,),
+    "networking.v1.NetworkPolicySpec": (_policy_types,),
+    "rbac.v1.ClusterRoleBinding": (_role_ref,),
+    "rbac.v1.RoleBinding": (_role_ref,),
+    "rbac.v1.Subject": (_subject,),
+    "resource.v1.DeviceSubRequest": (_device_request,),
+    "resource.v1.ExactDeviceRequest": (_device_request,),
+}

@@ -1,0 +1,133 @@
+"""Faces: one answer, shown as each client asks for it.
+
+What the API answers is JSON of the objects themselves. A :class:`Face` turns it into what was
+negotiated: a Table, metadata alone, YAML, or JSON with line breaks. Clients that ask for nothing
+special get the bytes as they are, which cost nothing. Refusals (``Status``) are never reshaped.
+
+In a watch each event's object is shown by itself; of the Tables only the first one defines columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Final
+
+import orjson
+import yaml
+
+from fakeapi.api.cells.reading import parse_time
+from fakeapi.api.errors import not_acceptable
+from fakeapi.api.messages import JSON, Request, Response
+from fakeapi.api.negotiation import (
+    OFFERED,
+    PARTIAL,
+    PARTIAL_LIST,
+    PLAIN,
+    TABLE,
+    YAML,
+    Representation,
+    negotiate,
+)
+from fakeapi.api.outlines import event_line, outline, outline_event
+from fakeapi.api.partials import partial_event, partial_list, partial_object
+from fakeapi.api.tables import TableOptions, parse_table_options, table
+from fakeapi.api.watching import Watch
+from fakeapi.store import Document
+
+_STREAMED: Final = tuple(
+    f"{media_type};stream=watch" for media_type in OFFERED if media_type != YAML
+)
+_ERROR: Final = b'{"type":"ERROR"'
+_REMEMBERED_EVENTS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How one request's answer is shown; ``timestamp`` gives the time, for ages."""
+
+    representation: Representation
+    options: TableOptions
+    timestamp: Callable[[int], str]
+
+    def dress(self, answer: Response | Watch) -> Response | Watch:
+        """Give the answer in its face; raises StatusError (406) where it has no such face."""
+        if isinstance(answer, Response):
+            return self._dress_response(answer)
+        if self.representation.media_type == YAML:
+            raise not_acceptable(_STREAMED)
+        if self.representation.shape == TABLE:
+            answer.show(_TableEvents(self))
+        elif self.representation.shape == PARTIAL:
+            answer.show(partial(partial_event, version=self.representation.version))
+        return answer
+
+    def now(self) -> int:
+        """Give the time in seconds since 1970."""
+        return parse_time(self.timestamp(0)) or 0
+
+    def _dress_response(self, answer: Response) -> Response:
+        if self.representation == PLAIN or answer.content_type != JSON:
+            return answer
+        body = self._reshape(answer.body)
+        if self.representation.media_type == YAML:
+            return replace(answer, body=_yaml(orjson.loads(body)), content_type=YAML)
+        if self.representation.pretty:
+            body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
+        return replace(answer, body=body)
+
+    def _reshape(self, body: bytes) -> bytes:
+        shape, version = self.representation.shape, self.representation.version
+        if shape == TABLE:
+            return _tabulate(body, self.options, self.now())
+        if shape == PARTIAL:
+            return partial_object(body, version)
+        return partial_list(body, version) if shape == PARTIAL_LIST else body
+
+
+def choose_face(request: Request, timestamp: Callable[[int], str]) -> Face:
+    """Choose how to show the answer to a request; raises StatusError (400, 406)."""
+    representation = negotiate(request, *OFFERED)
+    options = TableOptions()
+    if representation.shape == TABLE:
+        options = parse_table_options(request.query, representation.version)
+    return Face(representation, options, timestamp)
+
+
+class _TableEvents:
+    """Turns the lines of one watch into Tables, one after the other."""
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+        self._columns_told = False
+
+    def __call__(self, line: bytes) -> bytes:
+        if line.startswith(_ERROR):
+            return line
+        options, now = self._face.options, self._face.now()
+        if self._columns_told:
+            return _later_event(line, options, now)
+        self._columns_told = True
+        event = outline_event(line)
+        return event_line(event.type, orjson.dumps(table(bytes(event.object), options, now)))
+
+
+@lru_cache(maxsize=_REMEMBERED_EVENTS)
+def _later_event(line: bytes, options: TableOptions, now: int) -> bytes:
+    """Give a line without columns; remembered, since many may watch the same."""
+    event = outline_event(line)
+    shown = table(bytes(event.object), options, now) | {"columnDefinitions": None}
+    return event_line(event.type, orjson.dumps(shown))
+
+
+def _tabulate(body: bytes, options: TableOptions, now: int) -> bytes:
+    if outline(body).kind == "Status":
+        return body
+    return orjson.dumps(table(body, options, now)) + b"\n"
+
+
+def _yaml(document: Document) -> bytes:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: bytes = yaml.dump(document, Dumper=dumper, encoding="utf-8", allow_unicode=True)
+    return text

@@ -1,0 +1,159 @@
+"""Field validation: what becomes of fields that a kind does not have, and of fields given twice.
+
+``fieldValidation=Ignore`` drops them, ``Warn`` (the default) drops them and warns of each,
+``Strict`` refuses the request. Values of a wrong type are always refused. A body is refused with
+400, a patch with 422, since only its result is found wanting.
+
+Sources: k8s.io/apiserver/pkg/endpoints/handlers (create.go, patch.go), k8s.io/apimachinery/pkg/
+runtime (strict decoding errors), KEP-2885.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.bodies import media_type, read_json
+from fakeapi.api.causes import invalid_value, unsupported
+from fakeapi.api.decoding import MismatchError, Where, decode, spell
+from fakeapi.api.errors import bad_request, invalid
+from fakeapi.api.metadata import check_type
+from fakeapi.kinds import Kind
+from fakeapi.kinds.types import schema_of
+from fakeapi.store import Document
+
+_LEVELS: Final = ("", "Ignore", "Strict", "Warn")
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+
+class FieldCheck:
+    """Decodes the documents of one request, and collects what its answer warns of."""
+
+    def __init__(self, query: Mapping[str, str], options: str) -> None:
+        """Read the level from a query; ``options`` is the kind of the verb's options.
+
+        Raises StatusError (422).
+        """
+        level = query.get("fieldValidation", "")
+        if level not in _LEVELS:
+            cause = unsupported("fieldValidation", level, _LEVELS)
+            raise invalid(f"{options}.meta.k8s.io", "", [cause])
+        self._level = level or "Warn"
+        self._faults: list[str] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the answer's ``Warning`` headers say."""
+        return tuple(self._faults) if self._level == "Warn" else ()
+
+    def decode_body(self, kind: Kind, document: Document, body: bytes) -> Document:
+        """Keep of a body what fits its kind; raises StatusError (400)."""
+        check_type(kind, document)
+        subject = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+        try:
+            self._find(kind, document, body)
+        except MismatchError as error:
+            raise bad_request(f"{subject}{error}") from None
+        if self._level == "Strict" and self._faults:
+            raise bad_request(f"{subject}{self._refusal()}")
+        return document
+
+    def decode_patched(
+        self, kind: Kind, document: Document, content_type: str, patch: bytes
+    ) -> Document:
+        """Keep of a patched document what fits its kind; raises StatusError (422)."""
+        before = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+        why = ""
+        try:
+            self._find(kind, document, patch)
+        except MismatchError as error:
+            why = str(error)
+        if self._level == "Strict" and self._faults:
+            why = why or self._refusal()
+        if why:
+            strategic = media_type(content_type) == _STRATEGIC
+            shown = go_text(read_json(patch)) if strategic else before.decode()
+            raise invalid("", "", [invalid_value("patch", shown, why)])
+        return document
+
+    def _find(self, kind: Kind, document: Document, body: bytes) -> None:
+        if self._level != "Ignore" and _may_repeat(body):
+            self._faults += [f'duplicate field "{name}"' for name in repeated_fields(body)]
+        unknown = decode(schema_of(kind), document)
+        if self._level != "Ignore":
+            self._faults += [f'unknown field "{name}"' for name in unknown]
+
+    def _refusal(self) -> str:
+        return f"strict decoding error: {', '.join(self._faults)}"
+
+
+def _may_repeat(body: bytes) -> bool:
+    """Tell whether a body may have a key twice: it has more keys than its document.
+
+    Much cheaper than looking for the key. Strings with quoted colons in them, and bodies that are
+    no JSON (protobuf), only cost the look.
+    """
+    try:
+        keys = body.count(b'":') - body.count(b'\\":')  # the latter stand inside strings
+        return keys != _count_keys(orjson.loads(body))
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _count_keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(_count_keys(v) for v in value.values() if v.__class__ in _NESTED)
+    if isinstance(value, list):
+        return sum(_count_keys(v) for v in value if v.__class__ in _NESTED)
+    return 0
+
+
+_NESTED: Final = (dict, list)
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that remembers which of its keys were given more than once."""
+
+    repeated: Sequence[str] = ()
+
+
+def _remember(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        made.repeated = [key for key in made if keys.count(key) > 1]
+    return made
+
+
+def repeated_fields(body: bytes) -> tuple[str, ...]:
+    """Give the paths of fields that a JSON body has more than once."""
+    try:
+        parsed = json.loads(body, object_pairs_hook=_remember)
+    except ValueError:
+        return ()
+    return tuple(_repeated(parsed, None))
+
+
+def _repeated(value: Any, where: Where) -> Iterator[str]:
+    if isinstance(value, _Object):
+        for key, item in value.items():
+            yield from _repeated(item, (where, key))
+            if key in value.repeated:
+                yield spell((where, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, (where, f"[{index}]"))
+
+
+def go_text(value: Any) -> str:
+    """Write JSON as Go prints maps and slices: ``map[a:1 b:[x y]]``."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{k}:{go_text(value[k])}' for k in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_text(item) for item in value)}]"
+    if value is None or isinstance(value, bool):
+        return {None: "<nil>", True: "true", False: "false"}[value]
+    return str(value)

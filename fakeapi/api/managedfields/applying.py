@@ -1,0 +1,219 @@
+"""Applying: a configuration becomes part of an object, and its manager the owner of what it names.
+
+1. The configuration is merged into the live object.
+2. What the manager applied before and applies no more goes, unless others own it.
+3. What changed thereby, though others own it, is a conflict; forced, it is taken from them.
+
+``kubectl`` is special: it may take what it has itself applied from the client's side, which the
+annotation tells, and the annotation follows what it applies.
+
+Source: structured-merge-diff/merge/update.go (Apply); k8s.io/apimachinery/pkg/util/managedfields/
+internal (conflict.go, lastappliedmanager.go, lastappliedupdater.go, skipnonapplied.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.errors import Cause, StatusError, bad_request
+from fakeapi.api.managedfields.checking import faults
+from fakeapi.api.managedfields.comparing import compare
+from fakeapi.api.managedfields.elements import describe
+from fakeapi.api.managedfields.entries import APPLY, Owned, Owner, Owners, write_entries
+from fakeapi.api.managedfields.extracting import fields_of
+from fakeapi.api.managedfields.fieldsets import (
+    EMPTY,
+    FieldSet,
+    Path,
+    contains,
+    difference,
+    intersection,
+    paths,
+    union,
+    without,
+)
+from fakeapi.api.managedfields.merging import merge
+from fakeapi.api.managedfields.pruning import prune
+from fakeapi.api.managedfields.resets import reset_fields
+from fakeapi.api.managedfields.tracking import (
+    Writer,
+    compare_versions,
+    stored_owners,
+    strip,
+    take_from_others,
+    update_owners,
+)
+from fakeapi.kinds import Kind
+from fakeapi.kinds.types import schema_of
+
+KUBECTL: Final = "kubectl"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+BEFORE_APPLY: Final = "before-first-apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What someone applies, and whether by force."""
+
+    document: Mapping[str, Any]
+    force: bool = False
+
+
+def apply(
+    kind: Kind, live: Mapping[str, Any], config: Configuration, writer: Writer
+) -> dict[str, Any]:
+    """Give the object after an apply, ``live`` being {} if there was none; nothing is changed.
+
+    Raises StatusError: 400 for another kind of object, 409 for conflicts, 500 (as upstream) if the
+    configuration does not fit the kind's type.
+    """
+    check_configuration(kind, config.document)
+    owners = stored_owners((live.get("metadata") or {}).get("managedFields") or ())
+    bare = _without_entries(live)
+    if not owners:
+        first = replace(writer, manager=BEFORE_APPLY)
+        owners = update_owners(kind, {}, {}, bare, first) if live else {}
+    merged, after = _apply(kind, bare, config, (owners, writer))
+    if writer.manager == KUBECTL:
+        _follow(merged, config.document)
+    if after:
+        merged.setdefault("metadata", {})["managedFields"] = write_entries(after, owners)
+    return merged
+
+
+def check_configuration(kind: Kind, config: Mapping[str, Any]) -> None:
+    """Check what is applied; raises StatusError (400, 500)."""
+    said = (config.get("apiVersion"), config.get("kind"))
+    metadata = config.get("metadata")
+    if said != (kind.api_version, kind.kind):
+        raise bad_request(f"invalid object type: {_group_version(said[0])}, Kind={said[1] or ''}")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    found = faults(schema_of(kind), config)
+    if found:
+        where = metadata if isinstance(metadata, dict) else {}
+        name = f"{where.get('namespace', '')}/{where.get('name', '')}"
+        listed = found[0] if len(found) == 1 else "\n  ".join(("errors:", *found))
+        raise StatusError(
+            500,
+            "",
+            f"failed to create typed patch object ({name}; {_group_version(kind.api_version)}, "
+            f"Kind={kind.kind}): {listed}",
+        )
+
+
+def _group_version(api_version: Any) -> str:
+    """Spell a group and version as Go prints them: the core group is an empty name."""
+    text = str(api_version or "/")
+    return text if "/" in text else f"/{text}"
+
+
+def _apply(
+    kind: Kind, live: Mapping[str, Any], config: Configuration, by: tuple[Owners, Writer]
+) -> tuple[dict[str, Any], Owners]:
+    owners, writer = by
+    shape, version = schema_of(kind), kind.api_version
+    owner = Owner(writer.manager, APPLY, subresource=writer.subresource)
+    resets = reset_fields(kind, writer.subresource)
+    last = owners.get(owner, Owned(EMPTY, version))
+    claimed = without(fields_of(shape, config.document), resets)
+    merged = merge(shape, live, config.document)
+    now = {**owners, owner: Owned(claimed, version, writer.time)}
+    if last.version == version:
+        owned = [held.fields for held in now.values() if held.version == version]
+        merged = prune(shape, merged, last.fields, owned)
+    comparison = compare_versions(kind, live, merged, writer.subresource)
+    conflicts = [
+        (other, path)
+        for other, held in sorted(now.items())
+        if other != owner and held.version == version
+        for path in paths(intersection(held.fields, comparison.changed))
+    ]
+    if conflicts and not config.force:
+        _refuse(kind, live, conflicts, writer)
+    after = take_from_others(now, version, comparison, owner)
+    fields = strip(claimed)
+    if not fields:
+        after.pop(owner, None)
+        return merged, after
+    time = last.time if merged == live else writer.time
+    after[owner] = Owned(last.fields if last.fields == fields else fields, version, time)
+    return merged, after
+
+
+Conflict = tuple[Owner, Path]
+
+
+def _refuse(kind: Kind, live: Mapping[str, Any], conflicts: list[Conflict], writer: Writer) -> None:
+    """Raise StatusError (409), unless kubectl set all that from the client's side itself."""
+    if writer.manager == KUBECTL:
+        own = _applied_from_client(kind, live)
+        conflicts = [conflict for conflict in conflicts if not contains(own, conflict[1])]
+    if conflicts:
+        raise conflicting(conflicts)
+
+
+def conflicting(conflicts: list[Conflict]) -> StatusError:
+    """409: others own what an apply would change."""
+    causes = [
+        Cause("FieldManagerConflict", f"conflict with {owner}", describe(path)).document()
+        for owner, path in conflicts
+    ]
+    if len(conflicts) == 1:
+        owner, path = conflicts[0]
+        words = f"1 conflict: conflict with {owner}: {describe(path)}"
+    else:
+        grouped: dict[Owner, list[str]] = {}
+        for owner, path in conflicts:
+            grouped.setdefault(owner, [f"conflicts with {owner}:"]).append(f"- {describe(path)}")
+        lines = "\n".join(line for group in grouped.values() for line in group)
+        words = f"{len(conflicts)} conflicts: {lines}"
+    return StatusError(409, "Conflict", f"Apply failed with {words}", {"causes": causes})
+
+
+def _applied_from_client(kind: Kind, live: Mapping[str, Any]) -> FieldSet:
+    """Give the fields that the annotation says were applied, as far as they are still so."""
+    text = _annotations(live).get(LAST_APPLIED)
+    try:
+        applied = orjson.loads(text) if text else None
+    except orjson.JSONDecodeError:
+        return EMPTY
+    shape = schema_of(kind)
+    if not isinstance(applied, dict) or applied.get("apiVersion") != kind.api_version:
+        return EMPTY
+    if faults(shape, applied):
+        return EMPTY
+    comparison = compare(shape, applied, live)
+    changed = union(comparison.changed, comparison.removed)
+    return difference(fields_of(shape, applied), changed)
+
+
+def _follow(merged: dict[str, Any], config: Mapping[str, Any]) -> None:
+    """Bring the annotation of an object that has it up to what kubectl applies."""
+    annotations = _annotations(merged)
+    if not annotations.get(LAST_APPLIED):
+        return
+    applied = {**config, "metadata": dict(config.get("metadata") or {})}
+    if "annotations" in applied["metadata"]:
+        own = _annotations(config)
+        kept = {key: value for key, value in own.items() if key != LAST_APPLIED}
+        applied["metadata"]["annotations"] = kept
+    text = orjson.dumps(applied, option=orjson.OPT_SORT_KEYS).decode() + "\n"
+    merged["metadata"] = {
+        **merged["metadata"],
+        "annotations": {**annotations, LAST_APPLIED: text},
+    }
+
+
+def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (document.get("metadata") or {}).get("annotations") or {}
+
+
+def _without_entries(document: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = document.get("metadata") or {}
+    kept = {name: value for name, value in metadata.items() if name != "managedFields"}
+    return {**document, "metadata": kept} if document else {}

@@ -1,0 +1,194 @@
+"""Comparing: which fields a change of a document removed, modified and added.
+
+What has one owner is compared as a whole; objects and lists that are taken apart are compared part
+by part. Of a part that is new, everything counts as added: the part itself and all parts below it.
+Equal parts are skipped at once, so the cost is that of the change, not of the document.
+
+    {"labels": {"a": "1"}}  →  {"labels": {"a": "2", "b": "3"}}     modified .labels.a
+                                                                    added    .labels.b
+
+Source: sigs.k8s.io/structured-merge-diff/typed/compare.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fakeapi.api.managedfields.elements import field_element, item_element
+from fakeapi.api.managedfields.fieldsets import EMPTY, LEAF, SELF, FieldSet, union, without
+from fakeapi.api.managedfields.shapes import Branch, below, branch_of, held, is_time, items_of
+from fakeapi.kinds.types import ListType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What became of the fields of a document; no field is in two of the sets."""
+
+    removed: FieldSet = field(default_factory=lambda: EMPTY)
+    modified: FieldSet = field(default_factory=lambda: EMPTY)
+    added: FieldSet = field(default_factory=lambda: EMPTY)
+
+    @property
+    def changed(self) -> FieldSet:
+        """The fields that have a new value."""
+        return union(self.modified, self.added)
+
+    def ignoring(self, fields: FieldSet) -> Comparison:
+        """Give the comparison without what lies at or below some paths."""
+        return Comparison(
+            without(self.removed, fields),
+            without(self.modified, fields),
+            without(self.added, fields),
+        )
+
+
+_SAME: Final = Comparison()
+_Found = tuple["FieldSet | None", "FieldSet | None", "FieldSet | None"]
+_NOTHING: Final[_Found] = (None, None, None)
+_MODIFIED: Final[_Found] = (None, LEAF, None)
+_NONE: Final[Mapping[str, Any]] = {}
+
+
+def compare(shape: Type, old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
+    """Compare two documents of one type."""
+    removed, modified, added = _compare(shape, old, new)
+    return Comparison(removed or EMPTY, modified or EMPTY, added or EMPTY)
+
+
+def everything(shape: Type, value: Any) -> FieldSet:
+    """Give the node of a value with all that is in it."""
+    branch = branch_of(shape, value)
+    if branch is not None:
+        parts = _parts(branch, value)
+        node = {field_element(name): LEAF for name in held(branch).times}
+        node |= {field_element(k): everything(below(branch, k), v) for k, v in parts.items()}
+        return {SELF: LEAF, **node} if node else LEAF
+    items = items_of(shape, value)
+    if items is None or not value:
+        return LEAF
+    return {SELF: LEAF, **{e: _all(items, found) for e, found in _by_element(items, value).items()}}
+
+
+def _all(items: ListType, found: list[Any]) -> FieldSet:
+    """Give the node of a list's item; of items with the same key only the key has an owner."""
+    return everything(items.element, found[0]) if len(found) == 1 else LEAF
+
+
+def _compare(shape: Type, old: Any, new: Any) -> _Found:
+    if old == new:
+        return _NOTHING
+    branch, other = branch_of(shape, new), branch_of(shape, old)
+    if branch is not None and other is not None:
+        return _compare_objects(branch, old, new)
+    items = items_of(shape, new)
+    if items is not None and isinstance(old, list):
+        return _compare_lists(items, old, new)
+    if branch is None and other is None:
+        return _MODIFIED
+    return _replaced(shape, old, new)
+
+
+def _replaced(shape: Type, old: Any, new: Any) -> _Found:
+    """Compare an untyped object with something that is none."""
+    removed, added = everything(shape, old), everything(shape, new)
+    return _parts_of(removed), LEAF, _parts_of(added)
+
+
+def _parts_of(node: FieldSet) -> FieldSet | None:
+    return {key: part for key, part in node.items() if key != SELF} or None
+
+
+def _compare_objects(branch: Branch, old: Any, new: Any) -> _Found:
+    nodes = _Nodes()
+    olds, news = _parts(branch, old), _parts(branch, new)
+    for name, value in news.items():
+        element, shape = field_element(name), below(branch, name)
+        if name in olds:
+            nodes.put(element, _compare(shape, olds[name], value))
+        elif not _is_zero(branch, name, value):
+            nodes.added[element] = everything(shape, value)
+    for name in olds.keys() - news.keys():
+        nodes.removed[field_element(name)] = everything(below(branch, name), olds[name])
+    if held(branch).nulls:
+        nodes.spare([field_element(name) for name in held(branch).nulls])
+    return nodes.found()
+
+
+def _compare_lists(items: ListType, old: list[Any], new: list[Any]) -> _Found:
+    nodes = _Nodes()
+    olds, news = _by_element(items, old), _by_element(items, new)
+    for element, found in news.items():
+        before = olds.get(element, [])
+        if len(before) == len(found) == 1:
+            nodes.put(element, _compare(items.element, before[0], found[0]))
+        elif not before:
+            nodes.added[element] = _all(items, found)
+        elif len(before) > 1 and len(found) > 1:
+            nodes.put(element, _NOTHING if before == found else _MODIFIED)
+        elif len(found) == 1:
+            nodes.removed[element], nodes.added[element] = LEAF, everything(items.element, found[0])
+        else:
+            nodes.removed[element] = everything(items.element, before[0])
+            nodes.added[element] = LEAF
+    for element in olds.keys() - news.keys():
+        nodes.removed[element] = _all(items, olds[element])
+    return nodes.found()
+
+
+class _Nodes:
+    """The children of one node in each of the three sets."""
+
+    def __init__(self) -> None:
+        self.removed: FieldSet = {}
+        self.modified: FieldSet = {}
+        self.added: FieldSet = {}
+
+    def put(self, element: str, found: _Found) -> None:
+        for nodes, node in zip((self.removed, self.modified, self.added), found, strict=True):
+            if node is not None:
+                nodes[element] = node
+
+    def spare(self, elements: list[str]) -> None:
+        """Take out that a list came or went which is null otherwise: its parts did, not itself."""
+        for nodes in (self.removed, self.added):
+            for element in elements:
+                if SELF in nodes.get(element, EMPTY):
+                    nodes[element] = {k: v for k, v in nodes[element].items() if k != SELF}
+
+    def found(self) -> _Found:
+        return self.removed or None, self.modified or None, self.added or None
+
+
+def _parts(branch: Branch, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the parts of an object by name, with those that are there by value; no nulls."""
+    parts = {
+        name: part
+        for name, part in value.items()
+        if part is not None or is_time(below(branch, name))
+    }
+    for name in held(branch).by_value:
+        parts.setdefault(name, _NONE)
+    return parts
+
+
+def _is_zero(branch: Branch, name: str, value: Any) -> bool:
+    """Tell whether a value is that which the field has, in Go, before anyone sets it."""
+    return value is None or (not value and name in held(branch).zeros)
+
+
+def _by_element(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for element, value in _elements(items, values):
+        found.setdefault(element, []).append(value)
+    return found
+
+
+def _elements(items: ListType, values: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Give the items with their elements; those that have none belong to nobody."""
+    for value in values:
+        try:
+            yield item_element(items, value), value
+        except ValueError:
+            continue

@@ -1,0 +1,173 @@
+"""Sets of fields: which parts of a document somebody owns, and the algebra of such sets.
+
+A set is a tree of *elements*, in the very form in which ``managedFields`` shows it (FieldsV1), so
+that reading one costs nothing:
+
+    {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:image": {}}}}}
+
+A node says two things: whether its own path belongs to the set (it has the key ``.``, or it is
+empty), and what belongs to it below. The root is no member; an empty root is the empty set. An
+element is one step (:mod:`fakeapi.api.managedfields.elements`).
+
+Sets are never changed once they are made; results share what they can with their operands.
+
+Source: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from fakeapi.api.managedfields.elements import canonical, order
+
+FieldSet = dict[str, Any]
+"""A node of the tree: elements to nodes."""
+
+SELF: Final = "."
+LEAF: Final[FieldSet] = {}
+EMPTY: Final[FieldSet] = {}
+
+Path = tuple[str, ...]
+
+
+def is_member(node: FieldSet) -> bool:
+    """Tell whether the node's own path belongs to the set."""
+    return not node or SELF in node
+
+
+def as_member(node: FieldSet | None) -> FieldSet:
+    """Give the node with its own path in the set."""
+    if not node or SELF in node:
+        return LEAF if node is None else node
+    return {SELF: LEAF, **node}
+
+
+def set_of(*paths: Path) -> FieldSet:
+    """Give the set of some paths, each a tuple of elements."""
+    result = EMPTY
+    for path in paths:
+        node = LEAF
+        for element in reversed(path):
+            node = {element: node}
+        result = union(result, node)
+    return result
+
+
+def union(one: FieldSet, other: FieldSet) -> FieldSet:
+    """Give what belongs to either set."""
+    if not one or one is other:
+        return other
+    return _union(one, other) if other else one
+
+
+def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
+    """Give what belongs to both sets."""
+    return (_intersection(one, other) or EMPTY) if one and other else EMPTY
+
+
+def difference(one: FieldSet, other: FieldSet) -> FieldSet:
+    """Give what belongs to the first set only; what lies below a path of the second stays."""
+    return (_difference(one, other) or EMPTY) if one and other else one
+
+
+def without(one: FieldSet, other: FieldSet) -> FieldSet:
+    """Give what belongs to the first set and does not lie at or below a path of the second."""
+    return (_without(one, other) or EMPTY) if one and other else one
+
+
+def contains(fields: FieldSet, path: Path) -> bool:
+    """Tell whether a path belongs to the set."""
+    node = fields
+    for element in path:
+        if element not in node:
+            return False
+        node = node[element]
+    return bool(path) and is_member(node)
+
+
+def paths(fields: FieldSet) -> Iterator[Path]:
+    """Give all paths of the set: at each level first the members, then what lies below them."""
+    yield from _paths((), fields)
+
+
+def ordered(fields: FieldSet) -> FieldSet:
+    """Give the same set with its elements in upstream's order, as it is to be shown."""
+    keys = sorted(fields) if all(key < "g" for key in fields) else sorted(fields, key=order)
+    return {key: ordered(fields[key]) if fields[key] else LEAF for key in keys}
+
+
+def parse(fields: Any) -> FieldSet:
+    """Read what a client sent as FieldsV1; unknown kinds of element are left out.
+
+    Raises ValueError if it is no tree of objects or an element is malformed.
+    """
+    if not isinstance(fields, Mapping):
+        raise ValueError("expected an object")  # noqa: TRY004 (it is the client's fault)
+    parsed: FieldSet = {}
+    for key, below in fields.items():
+        element = key if key == SELF else canonical(key)
+        if element == SELF:
+            parsed[SELF] = LEAF
+        elif element is not None:
+            parsed[element] = parse(below)
+    return LEAF if parsed.keys() == {SELF} else parsed
+
+
+def _paths(prefix: Path, node: FieldSet) -> Iterator[Path]:
+    keys = sorted((key for key in node if key != SELF), key=order)
+    yield from ((*prefix, key) for key in keys if is_member(node[key]))
+    for key in keys:
+        yield from _paths((*prefix, key), node[key])
+
+
+def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
+    """Give the node of these children, none of them empty; None if nothing belongs to it."""
+    if not member:
+        return children or None
+    return {SELF: LEAF, **children} if children else LEAF
+
+
+def _union(one: FieldSet, other: FieldSet) -> FieldSet:
+    if one is other:
+        return one
+    merged = dict(one) if one else {SELF: LEAF}
+    for key, below in other.items():
+        merged[key] = _union(merged[key], below) if key in merged else below
+    if not other:
+        merged[SELF] = LEAF
+    return merged if merged.keys() != {SELF} else LEAF
+
+
+Operation = Callable[[FieldSet, FieldSet], "FieldSet | None"]
+
+
+def _intersection(one: FieldSet, other: FieldSet) -> FieldSet | None:
+    common = {key: _intersection(one[key], other[key]) for key in one.keys() & other.keys()}
+    return _node(_kept(common), member=is_member(one) and is_member(other))
+
+
+def _difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
+    left = {
+        key: _difference(below, other[key]) if key in other else below
+        for key, below in one.items()
+        if key != SELF
+    }
+    return _node(_kept(left), member=is_member(one) and not is_member(other))
+
+
+def _without(one: FieldSet, other: FieldSet) -> FieldSet | None:
+    left = {
+        key: _without_below(below, other[key]) if key in other else below
+        for key, below in one.items()
+        if key != SELF
+    }
+    return _node(_kept(left), member=is_member(one))
+
+
+def _without_below(below: FieldSet, other: FieldSet) -> FieldSet | None:
+    return None if is_member(other) else _without(below, other)
+
+
+def _kept(children: Mapping[str, FieldSet | None]) -> FieldSet:
+    return {key: node for key, node in children.items() if node is not None and key != SELF}

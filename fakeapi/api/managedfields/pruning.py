@@ -1,0 +1,93 @@
+"""Pruning: what a manager applied before and applies no more goes, unless someone else owns it.
+
+Source: sigs.k8s.io/structured-merge-diff/merge/update.go (prune), typed/remove.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fakeapi.api.managedfields.elements import field_element, item_element
+from fakeapi.api.managedfields.extracting import fields_of, with_named
+from fakeapi.api.managedfields.fieldsets import (
+    EMPTY,
+    FieldSet,
+    difference,
+    intersection,
+    is_member,
+    union,
+)
+from fakeapi.api.managedfields.shapes import Branch, below, branch_of, items_of
+from fakeapi.kinds.types import ListType, Type
+
+
+def prune(
+    shape: Type, merged: dict[str, Any], last: FieldSet, owned: Iterable[FieldSet]
+) -> dict[str, Any]:
+    """Give the merged document without what only ``last`` held.
+
+    ``last`` is what the manager applied the last time, ``owned`` what every manager owns now, with
+    what this one applies now.
+    """
+    if not last:
+        return merged
+    all_owned = EMPTY
+    for fields in owned:
+        all_owned = union(all_owned, fields)
+    before = with_named(shape, last)
+    present = with_named(shape, fields_of(shape, merged))
+    kept = _fields(shape, remove(shape, merged, before))
+    lost = difference(present, union(kept, with_named(shape, all_owned)))
+    kept = _fields(shape, remove(shape, merged, lost))
+    return remove(shape, merged, intersection(difference(present, kept), before))
+
+
+def _fields(shape: Type, document: Mapping[str, Any]) -> FieldSet:
+    return with_named(shape, fields_of(shape, document))
+
+
+def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
+    """Give the document without some fields; what is atomic goes or stays as a whole."""
+    if not fields:
+        return document
+    branch = branch_of(shape, document)
+    assert branch is not None
+    return _from_object(branch, document, fields) or {}
+
+
+def _remove(shape: Type, value: Any, fields: FieldSet) -> Any:
+    """Give what is left of a value; None if nothing is."""
+    branch = branch_of(shape, value)
+    if branch is not None:
+        return _from_object(branch, value, fields)
+    items = items_of(shape, value)
+    if items is not None:
+        return _from_list(items, value, fields)
+    return None if isinstance(value, dict | list) else value
+
+
+def _from_object(
+    branch: Branch, value: Mapping[str, Any], fields: FieldSet
+) -> dict[str, Any] | None:
+    left: dict[str, Any] = {}
+    for name, part in value.items():
+        node = fields.get(field_element(name))
+        if node is None:
+            left[name] = part
+        elif not is_member(node):
+            found = _remove(below(branch, name), part, node)
+            if found is not None:
+                left[name] = found
+    return left or None
+
+
+def _from_list(items: ListType, values: list[Any], fields: FieldSet) -> list[Any] | None:
+    left = []
+    for value in values:
+        node = fields.get(item_element(items, value))
+        if node is None:
+            left.append(value)
+        elif not is_member(node):
+            left.append(_remove(items.element, value, node))
+    return left or None

@@ -1,0 +1,176 @@
+"""Shapes: how a value of some type is taken apart, and which fields are there without being sent.
+
+A value is a leaf, or an object or a list whose parts have owners of their own. Which one is said by
+its type; of an untyped value, by the value: objects are taken apart, lists are not.
+
+Go has fields by value: a Deployment has a ``strategy``, if only an empty one, before anyone says
+anything about it, so nobody comes to own the fact that there is one. OpenAPI shows these fields by
+``default: {}``. Likewise a required list is there, if only as null.
+
+Source: sigs.k8s.io/structured-merge-diff/typed (helpers.go), the structs of k8s.io/api.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from fakeapi.kinds.types import UNTYPED, ListType, MapType, Scalar, Struct, Type, Untyped
+
+Branch = Struct | MapType | Untyped
+
+BY_VALUE: Final[frozenset[str]] = frozenset(
+    (
+        "metadata",
+        "spec",
+        "status",
+        "template",
+        "ContainerStatus.lastState",
+        "ContainerStatus.state",
+        "Container.resources",
+        "EphemeralContainer.resources",
+        "Event.involvedObject",
+        "Event.source",
+        "Event.deprecatedSource",
+        "NodeDaemonEndpoints.kubeletEndpoint",
+        "NodeStatus.daemonEndpoints",
+        "NodeStatus.nodeInfo",
+        "PersistentVolumeClaimSpec.resources",
+        "PreferredSchedulingTerm.preference",
+        "WeightedPodAffinityTerm.podAffinityTerm",
+        "ServiceStatus.loadBalancer",
+        "IngressStatus.loadBalancer",
+        "MutatingWebhook.clientConfig",
+        "ValidatingWebhook.clientConfig",
+        "CustomResourceDefinitionSpec.names",
+        "CustomResourceDefinitionStatus.acceptedNames",
+        "DaemonSetSpec.updateStrategy",
+        "StatefulSetSpec.updateStrategy",
+        "DeploymentSpec.strategy",
+        "CronJobSpec.jobTemplate",
+        "HorizontalPodAutoscalerSpec.scaleTargetRef",
+        "ClusterRoleBinding.roleRef",
+        "RoleBinding.roleRef",
+        "FlowSchemaSpec.priorityLevelConfiguration",
+        "LimitedPriorityLevelConfiguration.limitResponse",
+        "Event.regarding",
+        "Endpoint.conditions",
+        "Binding.target",
+        "StorageVersionMigrationSpec.resource",
+        "HTTPIngressPath.backend",
+        "IngressServiceBackend.port",
+        "NetworkPolicySpec.podSelector",
+        "VolumeAttachmentSpec.source",
+        "ExternalMetricSource.metric",
+        "ExternalMetricSource.target",
+        "ExternalMetricStatus.current",
+        "ExternalMetricStatus.metric",
+        "ObjectMetricSource.describedObject",
+        "ObjectMetricSource.metric",
+        "ObjectMetricSource.target",
+        "ObjectMetricStatus.current",
+        "ObjectMetricStatus.describedObject",
+        "ObjectMetricStatus.metric",
+        "PodsMetricSource.metric",
+        "PodsMetricSource.target",
+        "PodsMetricStatus.current",
+        "PodsMetricStatus.metric",
+        "ResourceMetricSource.target",
+        "ResourceMetricStatus.current",
+        "ContainerResourceMetricSource.target",
+        "ContainerResourceMetricStatus.current",
+        "ResourceClaimSpec.devices",
+        "AllocationResult.devices",
+        "ResourceSliceSpec.pool",
+        "DeviceTaintRuleSpec.taint",
+    )
+)
+"""Fields by value, as ``Struct.field``, or ``field`` if every struct with such a field has it."""
+
+POINTERS: Final[frozenset[str]] = frozenset(
+    ("ReplicationControllerSpec.template", "CustomResourceSubresources.status")
+)
+"""The exceptions: structs that have such a field by reference."""
+
+NULLS: Final[frozenset[str]] = frozenset(("ClusterRole.rules", "Role.rules"))
+"""Optional fields that are null where they are not set, beside the required ones."""
+
+
+def branch_of(shape: Type, value: Any) -> Branch | None:
+    """Give the type by which an object is taken apart; None if the value is not, or no object."""
+    if not isinstance(value, dict) or isinstance(shape, Scalar | ListType):
+        return None
+    if isinstance(shape, Untyped) or not shape.atomic:
+        return shape
+    return None
+
+
+def items_of(shape: Type, value: Any) -> ListType | None:
+    """Give the type by which a list is taken apart; None if the value is not, or no list."""
+    if isinstance(shape, ListType) and isinstance(value, list) and shape.kind != "atomic":
+        return shape
+    return None
+
+
+ZEROS: Final[frozenset[str]] = frozenset(
+    ("Event.reportingComponent", "Event.reportingInstance", "PriorityClass.value")
+)
+"""Optional scalars that are written down even when they are empty, beside the required ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Fields that are there without being sent: structs by value, nulls, and zeros of any sort.
+
+    ``times`` are the nulls among the times of a condition.
+    """
+
+    by_value: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
+    zeros: frozenset[str] = frozenset()
+    times: tuple[str, ...] = ()
+
+
+_NOTHING: Final = Held()
+
+
+@lru_cache(maxsize=4096)
+def held(shape: Branch) -> Held:
+    """Give the fields that are always there."""
+    if not isinstance(shape, Struct):
+        return _NOTHING
+    owner = shape.name.rpartition(".")[2]
+    structs = [name for name, field in shape.fields.items() if isinstance(field.type, Struct)]
+    by_value = [name for name in structs if _is_by_value(owner, name)]
+    nulls = [
+        name
+        for name, field in shape.fields.items()
+        if name not in by_value
+        and not isinstance(field.type, Scalar)
+        and (field.required or f"{owner}.{name}" in NULLS)
+    ]
+    zeros = [
+        name for name, field in shape.fields.items() if field.required or f"{owner}.{name}" in ZEROS
+    ]
+    condition = owner.endswith("Condition")
+    times = [name for name, field in shape.fields.items() if condition and is_time(field.type)]
+    return Held(tuple(by_value), tuple(nulls), frozenset((*nulls, *zeros)), tuple(times))
+
+
+def is_time(shape: Type) -> bool:
+    """Tell whether a type is that of a point in time."""
+    return isinstance(shape, Scalar) and shape.format == "date-time"
+
+
+def _is_by_value(owner: str, name: str) -> bool:
+    full = f"{owner}.{name}"
+    return full in BY_VALUE or (name in BY_VALUE and full not in POINTERS)
+
+
+def below(shape: Branch, name: str) -> Type:
+    """Give the type of one part of an object."""
+    if isinstance(shape, Struct):
+        field = shape.fields.get(name)
+        return UNTYPED if field is None else field.type
+    return shape.value if isinstance(shape, MapType) else UNTYPED

@@ -1,0 +1,217 @@
+"""Tracking: who owns which field after a create, an update or a patch.
+
+Whoever changes or adds a field takes it from everyone else; a field that is removed has no owner.
+The change is attributed to the manager with the operation Update. An object whose entries were
+cleared, or which was stored without any, is tracked again from the next apply on.
+
+Source: k8s.io/apimachinery/pkg/util/managedfields/internal (fieldmanager.go, capmanagers.go,
+managedfieldsupdater.go, skipnonapplied.go, stripmeta.go), structured-merge-diff/merge/update.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fakeapi.api.managedfields.comparing import Comparison, compare
+from fakeapi.api.managedfields.entries import (
+    UPDATE,
+    Owned,
+    Owner,
+    Owners,
+    read_entries,
+    read_sent_entries,
+    write_entries,
+)
+from fakeapi.api.managedfields.fieldsets import (
+    FieldSet,
+    difference,
+    intersection,
+    set_of,
+    union,
+)
+from fakeapi.api.managedfields.resets import reset_fields
+from fakeapi.kinds import Kind
+from fakeapi.kinds.types import schema_of
+
+MAX_UPDATERS: Final = 10
+ANCIENT: Final = "ancient-changes"
+UNKNOWN: Final = "unknown"
+
+_STRIPPED: Final = set_of(
+    ("f:apiVersion",),
+    ("f:kind",),
+    ("f:metadata",),
+    *(
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "clusterName",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, through which subresource ("" is none), and when (RFC 3339)."""
+
+    manager: str
+    time: str
+    subresource: str = ""
+
+
+def track_create(kind: Kind, document: dict[str, Any], writer: Writer) -> None:
+    """Write into a new document's metadata that all of it is the writer's."""
+    entries = document["metadata"].pop("managedFields", None)
+    if _is_reset(entries):
+        entries = None
+    owners = update_owners(kind, _sent_or(entries, {}), {}, document, writer)
+    _set_entries(document, owners, {})
+
+
+def track_update(
+    kind: Kind, old: Mapping[str, Any], document: dict[str, Any], writer: Writer
+) -> None:
+    """Write into a changed document's metadata who owns what now."""
+    stored = old["metadata"].get("managedFields") or ()
+    sent = document["metadata"].pop("managedFields", None)
+    live = stored_owners(stored)
+    if writer.subresource or sent is None or sent == stored:
+        before = live
+    else:
+        before = {} if _is_reset(sent) else _sent_or(sent, live)
+    if not before:
+        return
+    owners = update_owners(kind, before, old, document, writer)
+    _set_entries(document, owners, live)
+
+
+def update_owners(
+    kind: Kind, before: Owners, old: Mapping[str, Any], new: Mapping[str, Any], writer: Writer
+) -> dict[Owner, Owned]:
+    """Give the owners after a change from ``old`` to ``new``, neither with managed fields."""
+    comparison = compare_versions(kind, old, new, writer.subresource)
+    owners = take_from_others(before, kind.api_version, comparison, None)
+    taken = strip(comparison.changed)
+    if taken:
+        owner = Owner(writer.manager or UNKNOWN, UPDATE, kind.api_version, writer.subresource)
+        held = owners[owner].fields if owner in owners else {}
+        owners[owner] = Owned(union(taken, held), kind.api_version, writer.time)
+    return _capped(owners)
+
+
+def compare_versions(
+    kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any], subresource: str
+) -> Comparison:
+    """Compare two states of an object, but for what a write to this subresource resets."""
+    changes = compare(schema_of(kind), _comparable(old), _comparable(new))
+    return changes.ignoring(reset_fields(kind, subresource))
+
+
+def take_from_others(
+    owners: Owners, version: str, comparison: Comparison, taker: Owner | None
+) -> dict[Owner, Owned]:
+    """Give the owners but ``taker`` without what was removed or changed, if anything is left.
+
+    Owners of another version are kept as they are.
+    """
+    gone = union(comparison.removed, comparison.changed)
+    if not gone:
+        return dict(owners)
+    left = {
+        owner: owned
+        if owner == taker or owned.version != version
+        else replace(owned, fields=_left(owned.fields, gone))
+        for owner, owned in owners.items()
+    }
+    return {owner: owned for owner, owned in left.items() if owned.fields}
+
+
+def same_but_times(document: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the document with the old entries, if only times tell them apart.
+
+    That someone has written what is there already is no change.
+    """
+    entries = document["metadata"].get("managedFields") or []
+    before = old["metadata"].get("managedFields") or []
+    if entries == before or len(entries) != len(before):
+        return document
+    if any(
+        {**one, "time": ""} != {**two, "time": ""} for one, two in zip(entries, before, strict=True)
+    ):
+        return document
+    return {**document, "metadata": {**document["metadata"], "managedFields": before}}
+
+
+def strip(fields: FieldSet) -> FieldSet:
+    """Give the fields without those of the metadata that belong to the server."""
+    return difference(fields, _STRIPPED)
+
+
+def stored_owners(entries: Any) -> dict[Owner, Owned]:
+    """Read the entries of a stored object; none if they are no good."""
+    try:
+        return read_entries(entries)
+    except ValueError:
+        return {}
+
+
+def _left(fields: FieldSet, gone: FieldSet) -> FieldSet:
+    return difference(fields, gone) if intersection(fields, gone) else fields
+
+
+def _sent_or(entries: Any, otherwise: dict[Owner, Owned]) -> dict[Owner, Owned]:
+    try:
+        return read_sent_entries(entries or ()) or otherwise
+    except ValueError:
+        return otherwise
+
+
+def _is_reset(entries: Any) -> bool:
+    """Tell whether a client asks to forget all owners: with no entry, or with an empty one."""
+    return entries is not None and (not entries or entries == [{}])
+
+
+def _comparable(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give a document without the entries, which are no part of it."""
+    metadata = document.get("metadata") or {}
+    if "managedFields" not in metadata:
+        return document
+    kept = {name: value for name, value in metadata.items() if name != "managedFields"}
+    return {**document, "metadata": kept}
+
+
+def _set_entries(document: dict[str, Any], owners: Owners, known: Owners) -> None:
+    if owners:
+        document["metadata"]["managedFields"] = write_entries(owners, known)
+
+
+def _capped(owners: dict[Owner, Owned]) -> dict[Owner, Owned]:
+    """Merge the oldest updaters, version by version, until there are no more than ten."""
+    updaters = [owner for owner in owners if owner.operation == UPDATE]
+    excess = len(updaters) - MAX_UPDATERS
+    first: dict[str, Owner] = {}
+    for owner in sorted(updaters, key=lambda owner: (owners[owner].time, owner)):
+        if excess <= 0:
+            break
+        version = owners[owner].version
+        if version not in first:
+            first[version] = owner
+            continue
+        bucket = Owner(ANCIENT, UPDATE, version)
+        if bucket not in owners:
+            owners[bucket] = owners.pop(first[version])
+        moved = owners.pop(owner)
+        fields = union(moved.fields, owners[bucket].fields)
+        owners[bucket] = Owned(fields, version, moved.time)
+        excess -= 1
+    return owners

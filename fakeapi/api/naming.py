@@ -1,0 +1,103 @@
+"""The syntax of names: label keys and values, DNS labels, keys of config maps, finalizers.
+
+Each function gives what is wrong in upstream's words, or "" if nothing is.
+
+Source: k8s.io/apimachinery/pkg/util/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE: Final = rf"({_NAME})?"
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_KEY: Final = r"[-._a-zA-Z0-9]+"
+
+_MAX_LABEL: Final = 63
+_MAX_SUBDOMAIN: Final = 253
+
+_NAME_RULE: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    f"validation is '{_NAME}')"
+)
+_VALUE_RULE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
+    f"'12345', regex used for validation is '{_VALUE}')"
+)
+_LABEL_RULE: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
+    f"for validation is '{_LABEL}')"
+)
+_SUBDOMAIN_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
+)
+_KEY_RULE: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+    f"'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '{_KEY}')"
+)
+_FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
+
+
+def wrong_label_key(key: str) -> str:
+    """Check a label's or annotation's key: an optional DNS prefix, a slash, a name."""
+    prefix, slash, name = key.rpartition("/")
+    if prefix.count("/"):
+        return (
+            f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' "
+            "(e.g. 'example.com/MyName')"
+        )
+    if slash and (not prefix or not _matches(_SUBDOMAIN, prefix, _MAX_SUBDOMAIN)):
+        return f"prefix part {_SUBDOMAIN_RULE}" if prefix else "prefix part must be non-empty"
+    if not name:
+        return "name part must be non-empty"
+    if len(name) > _MAX_LABEL:
+        return f"name part must be no more than {_MAX_LABEL} bytes"
+    return "" if _matches(_NAME, name) else f"name part {_NAME_RULE}"
+
+
+def wrong_label_value(value: str) -> str:
+    """Check a label's value."""
+    if len(value) > _MAX_LABEL:
+        return f"must be no more than {_MAX_LABEL} bytes"
+    return "" if _matches(_VALUE, value) else _VALUE_RULE
+
+
+def wrong_dns_label(name: str) -> str:
+    """Check the name of a container, a volume or a namespace."""
+    if len(name) > _MAX_LABEL:
+        return f"must be no more than {_MAX_LABEL} characters"
+    return "" if _matches(_LABEL, name) else _LABEL_RULE
+
+
+def wrong_subdomain(name: str) -> str:
+    """Check the name of a node, or of most other objects."""
+    if len(name) > _MAX_SUBDOMAIN:
+        return f"must be no more than {_MAX_SUBDOMAIN} characters"
+    return "" if _matches(_SUBDOMAIN, name) else _SUBDOMAIN_RULE
+
+
+def wrong_config_key(key: str) -> str:
+    """Check a key of a config map's or secret's data."""
+    if len(key) > _MAX_SUBDOMAIN:
+        return f"must be no more than {_MAX_SUBDOMAIN} characters"
+    return "" if _matches(_KEY, key) else _KEY_RULE
+
+
+def wrong_finalizer(name: str) -> str:
+    """Check a finalizer: one of the standard ones, or a qualified name."""
+    wrong = wrong_label_key(name)
+    if wrong or "/" in name or name in _FINALIZERS:
+        return wrong
+    return "name is neither a standard finalizer name nor is it fully qualified"
+
+
+def _matches(pattern: str, text: str, most: int = _MAX_SUBDOMAIN) -> bool:
+    return len(text) <= most and re.fullmatch(pattern, text, re.ASCII) is not None

@@ -1,0 +1,151 @@
+"""Content negotiation: in which form a client wants to see an answer.
+
+An ``Accept`` header is a list of clauses, each a media type with parameters; the best quality
+``q`` goes first, of equal ones the more particular, then the first. A clause may ask for another
+document than the object's own:
+
+    application/json;as=Table;v=v1;g=meta.k8s.io,application/json      kubectl get
+    application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io   a metadata informer
+
+A clause that cannot be served is passed over. Protobuf is offered, as upstream does, but answered
+in JSON: clients go by the answer's Content-Type.
+
+Sources: k8s.io/apiserver/pkg/endpoints/handlers/negotiation, munnerz/goautoneg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from fakeapi.api.errors import StatusError, not_acceptable
+from fakeapi.api.messages import JSON, PROTOBUF, Request
+
+YAML: Final = "application/yaml"
+OFFERED: Final = (JSON, YAML, PROTOBUF)
+
+TABLE: Final = "Table"
+PARTIAL: Final = "PartialObjectMetadata"
+PARTIAL_LIST: Final = "PartialObjectMetadataList"
+
+_META_GROUP: Final = "meta.k8s.io"
+_META_VERSIONS: Final = ("v1", "v1beta1")
+_FOR_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
+_USUAL_LENGTH: Final = 512
+_REMEMBERED: Final = 128
+_TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One media type of an Accept header and its parameters, ``q`` left out."""
+
+    media_type: str
+    parameters: Mapping[str, str]
+    quality: float
+
+    def asks_for(self) -> tuple[str, str, str]:
+        """Give group, version and kind of the document that is asked for; empty if its own."""
+        group, version, kind = (self.parameters.get(name, "") for name in ("g", "v", "as"))
+        return group, version, kind
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """How an answer is to be written.
+
+    ``shape`` is ``Table``, ``PartialObjectMetadata``, ``PartialObjectMetadataList``, or "" for the
+    objects themselves; ``version`` is the shape's, in meta.k8s.io.
+    """
+
+    media_type: str = JSON
+    shape: str = ""
+    version: str = "v1"
+    pretty: bool = False
+
+
+PLAIN: Final = Representation()
+
+
+def negotiate(request: Request, *offered: str) -> Representation:
+    """Choose how to answer; raises StatusError (406) if the client accepts nothing on offer.
+
+    ``offered`` are the media types on offer, the preferred one first.
+    """
+    usual = len(request.accept) <= _USUAL_LENGTH
+    chosen = (_choose_again if usual else _choose)(request.accept, offered)
+    if not chosen.pretty and is_pretty(request):
+        return replace(chosen, pretty=True)
+    return chosen
+
+
+def _choose(accept: str, offered: tuple[str, ...]) -> Representation:
+    _check_known(accept, offered)
+    for clause, media_type in matches(accept, offered):
+        shape = _shape(clause, media_type)
+        if shape is None or clause.parameters.get("stream", "watch") not in ("", "watch"):
+            continue
+        written = YAML if media_type == YAML else JSON
+        version = clause.parameters["v"] if shape else "v1"
+        return Representation(written, shape, version, clause.parameters.get("pretty") == "1")
+    raise not_acceptable(offered)
+
+
+_choose_again = lru_cache(maxsize=_REMEMBERED)(_choose)  # clients send the same few headers
+
+
+def matches(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[Clause, str]]:
+    """Give the clauses and the media types that satisfy them, the most wanted first."""
+    for clause in parse_accept(accept):
+        for media_type in offered:
+            wild = f"{media_type.partition('/')[0]}/*"
+            if clause.media_type in (media_type, wild, "*/*"):
+                yield clause, media_type
+
+
+def parse_accept(accept: str) -> list[Clause]:
+    """Read an Accept header; an empty one accepts anything."""
+    if not accept:
+        return [Clause("*/*", {}, 1.0)]
+    clauses = [_clause(part) for part in accept.split(",")]
+    return sorted(clauses, key=lambda clause: (-clause.quality, clause.media_type.count("*")))
+
+
+def is_pretty(request: Request) -> bool:
+    """Tell whether the answer is for people's eyes: by ``?pretty``, or by a browser's name."""
+    asked = request.query.get("pretty", "")
+    return asked in _TRUE if asked else request.user_agent.startswith(_FOR_PEOPLE)
+
+
+def _clause(text: str) -> Clause:
+    media_type, *rest = (part.strip() for part in text.split(";"))
+    pairs = (parameter.partition("=") for parameter in rest)
+    parameters = {name.strip(): value.strip() for name, _, value in pairs}
+    return Clause(media_type, parameters, _quality(parameters.pop("q", "1")))
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0
+
+
+def _shape(clause: Clause, media_type: str) -> str | None:
+    """Give what the clause asks for, "" for the objects themselves, None if it cannot be had."""
+    group, version, kind = clause.asks_for()
+    if not (group or version or kind):
+        return ""
+    known = group == _META_GROUP and version in _META_VERSIONS
+    tabular = kind == TABLE and media_type != PROTOBUF
+    return kind if known and (tabular or kind in (PARTIAL, PARTIAL_LIST)) else None
+
+
+def _check_known(accept: str, offered: tuple[str, ...]) -> None:
+    """Refuse a header that names no media type on offer, in the words of upstream's router."""
+    named = {part.partition(";")[0].strip() for part in accept.split(",")}
+    if accept and not named.intersection((*offered, "*/*")):
+        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
+        raise StatusError(406, "NotAcceptable", message, {})

@@ -1,0 +1,155 @@
+"""OpenAPI v3: an index of documents, and one document per group and version.
+
+``kubectl`` fetches these before it creates or applies anything: from the parameters of the PATCH
+operation of a kind it learns whether the server validates fields, from the schemas how patches
+merge, and what ``explain`` tells. The index gives each document's address with a hash, under which
+a client may keep it for ever.
+
+Documents are put together from the archive on first use and kept as bytes. Kinds without a schema
+are described as objects with any fields.
+
+Version 2 is a document without definitions. ``kubectl`` reads it where version 3 has no answer (a
+``List``, a kind that nobody serves) to check an object on its own, and passes what it does not
+find there; without any document it would give up.
+
+Source: k8s.io/kube-openapi/pkg/handler3, k8s.io/apiserver/pkg/endpoints/installer.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from hashlib import sha512
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.caching import cached
+from fakeapi.api.messages import JSON, TEXT, Request, Response
+from fakeapi.api.operations import describe_paths
+from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds.archive import fingerprint, read_description, read_schema, referred
+
+_ROOT: Final = "/openapi/v3"
+_OLD: Final = "/openapi/v2"
+_OLD_JSON: Final = b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.37.0"},"paths":{}}'
+_OLD_PROTOBUF: Final = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.37.0"
+_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_MOST_DOCUMENTS: Final = 256
+
+Json = dict[str, Any]
+
+
+def serve_openapi(kinds: Kinds, request: Request) -> Response | None:
+    """Answer a GET below ``/openapi``; None if the path is elsewhere."""
+    path = request.path.rstrip("/")
+    if path == _ROOT:
+        return Response(200, _index(kinds), TEXT)
+    if path == _OLD:
+        return _old_document(request.accept)
+    if not path.startswith("/openapi/"):
+        return None
+    served = kinds.in_group_version(*_group_version(path.removeprefix(f"{_ROOT}/")))
+    if not served:
+        return Response(404, b"", TEXT)
+    asked, current = request.query.get("hash", ""), _hash(served)
+    if asked not in ("", current):
+        return Response(301, b"", JSON, {"Location": _address(served)})
+    lasting = "public, immutable" if asked else "no-cache, private"
+    return cached(request, _document(served), JSON, f'"{current}"', **{"Cache-Control": lasting})
+
+
+def _old_document(accept: str) -> Response:
+    if _PROTOBUF in accept:  # named with an "@", which no media type may hold, and answered without
+        return Response(200, _OLD_PROTOBUF, _PROTOBUF.replace("@", "."))
+    return Response(200, _OLD_JSON)
+
+
+def _group_version(path: str) -> tuple[str, str]:
+    match path.split("/"):
+        case ["api", version]:
+            return "", version
+        case ["apis", group, version]:
+            return group, version
+    return "", ""
+
+
+def _address(served: tuple[Kind, ...]) -> str:
+    return f"{_ROOT}{served[0].root}?hash={_hash(served)}"
+
+
+@cache
+def _index(kinds: Kinds) -> bytes:
+    found = (kinds.in_group_version(*position) for position in kinds.group_versions)
+    paths = {k[0].root.removeprefix("/"): {"serverRelativeURL": _address(k)} for k in found}
+    return orjson.dumps({"paths": dict(sorted(paths.items()))})
+
+
+@lru_cache(maxsize=_MOST_DOCUMENTS)
+def _hash(served: tuple[Kind, ...]) -> str:
+    """Give what changes whenever the document would; cheaper than making the document."""
+    known = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
+    return sha512(orjson.dumps([fingerprint(), known])).hexdigest().upper()
+
+
+@lru_cache(maxsize=_MOST_DOCUMENTS)
+def _document(served: tuple[Kind, ...]) -> bytes:
+    paths: Json = {}
+    for kind in served:
+        paths |= describe_paths(kind)
+    return orjson.dumps(
+        {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": "1.37"},
+            "paths": paths,
+            "components": {"schemas": _schemas(served)},
+        }
+    )
+
+
+def _schemas(served: Iterable[Kind]) -> Json:
+    """Give all definitions that the kinds refer to, by name."""
+    waiting = [f"{_META}{name}" for name in ("Status", "DeleteOptions", "Patch", "WatchEvent")]
+    for kind in served:
+        if kind.definition:
+            waiting += [kind.definition, *_list_definition(kind)]
+    found: Json = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = described(name)
+            waiting += _references(found[name])
+    return dict(sorted(found.items()))
+
+
+def _list_definition(kind: Kind) -> list[str]:
+    return [f"{kind.definition}List"] if "list" in kind.verbs else []
+
+
+def described(definition: str) -> Json:
+    """Give a definition's schema with its descriptions; raises KeyError."""
+    schema = dict(read_schema(definition))
+    own, fields = read_description(definition)
+    properties = {
+        name: {**_with_default(field), "description": fields.get(name, "")}
+        for name, field in schema.get("properties", {}).items()
+    }
+    schema |= {"properties": properties} if properties else {}
+    return {"description": own, **schema} if own else schema
+
+
+def _with_default(field: Mapping[str, Any]) -> Json:
+    """Make a bare reference one that can bear a description."""
+    return {"allOf": [dict(field)]} if "$ref" in field else dict(field)
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("$ref"), str):
+            yield referred(schema)
+        for value in schema.values():
+            yield from _references(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _references(value)

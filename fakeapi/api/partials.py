@@ -1,0 +1,53 @@
+"""Objects by their metadata alone, for clients that need no more of them (garbage collectors).
+
+Source: k8s.io/apiserver/pkg/endpoints/handlers/response.go (asPartialObjectMetadata).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fakeapi.api.errors import StatusError
+from fakeapi.api.outlines import event_line, outline, outline_event
+
+
+def partial_object(body: bytes, version: str) -> bytes:
+    """Give the metadata of one object; a Status stays. Raises StatusError (406) for a list."""
+    whole = outline(body)
+    if whole.kind == "Status":
+        return body
+    if whole.is_list:
+        raise _wrong_shape("PartialObjectMetadata", f"is a list ({whole.kind})")
+    return bare(whole.metadata, version) + b"\n"
+
+
+def partial_list(body: bytes, version: str) -> bytes:
+    """Give the metadata of a list's objects; a Status stays. Raises StatusError (406)."""
+    whole = outline(body)
+    if whole.kind == "Status":
+        return body
+    if whole.items is None or not whole.is_list:
+        raise _wrong_shape("PartialObjectMetadataList", f"is not a list ({whole.kind})")
+    items = b",".join([bare(outline(item).metadata, version) for item in whole.items])
+    head = _head("PartialObjectMetadataList", version)
+    return b"".join((head, bytes(whole.metadata), b',"items":[', items, b"]}\n"))
+
+
+def partial_event(line: bytes, version: str) -> bytes:
+    """Give a watch's line with the metadata of its object; a line with a Status stays."""
+    event = outline_event(line)
+    return event_line(event.type, partial_object(bytes(event.object), version))
+
+
+def bare(metadata: msgspec.Raw, version: str) -> bytes:
+    """Give the document that holds an object's metadata and nothing else."""
+    return b"".join((_head("PartialObjectMetadata", version), bytes(metadata), b"}"))
+
+
+def _head(kind: str, version: str) -> bytes:
+    return f'{{"kind":"{kind}","apiVersion":"meta.k8s.io/{version}","metadata":'.encode()
+
+
+def _wrong_shape(shape: str, what: str) -> StatusError:
+    message = f"you requested {shape}, but the requested object {what}"
+    return StatusError(406, "NotAcceptable", message)

@@ -1,0 +1,93 @@
+"""Rehearsing: a write carried out on paper (``dryRun=All``).
+
+A rehearsal stands in for the store. It refuses what the store would refuse and gives the entries
+that the store would give, but writes nothing: no event, no version is used. What it gives bears the
+version of the object as it stands; an object that would be new bears none.
+
+Source: k8s.io/apiserver/pkg/registry/generic/registry/dryrun.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fakeapi.kinds import Kind
+from fakeapi.store import (
+    AlreadyExistsError,
+    Document,
+    Entry,
+    MissingError,
+    StaleError,
+    encode_entry,
+)
+
+
+class Objects(Protocol):
+    """What the registry needs of a store; for each method's rules see :class:`Store`."""
+
+    @property
+    def version(self) -> int:
+        """The number of the last write."""
+        ...
+
+    def get(self, kind: Kind, key: str) -> Entry | None:
+        """Give the newest entry under ``key``."""
+        ...
+
+    def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
+        """Give the present entries of one namespace or all."""
+        ...
+
+    def create(self, kind: Kind, key: str, document: Document) -> Entry:
+        """Store a new object."""
+        ...
+
+    def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+        """Replace the object whose version is ``base``."""
+        ...
+
+    def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+        """Remove the object whose version is ``base``."""
+        ...
+
+
+class Rehearsal:
+    """The objects of a store, which it leaves alone."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    @property
+    def version(self) -> int:
+        """The number of the last write, which was none of these."""
+        return self._objects.version
+
+    def get(self, kind: Kind, key: str) -> Entry | None:
+        """Give the newest entry under ``key``."""
+        return self._objects.get(kind, key)
+
+    def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
+        """Give the present entries of one namespace or all."""
+        return self._objects.entries(kind, namespace, start)
+
+    def create(self, kind: Kind, key: str, document: Document) -> Entry:
+        """Give what would be stored; raises AlreadyExistsError."""
+        if self.get(kind, key) is not None:
+            raise AlreadyExistsError(key)
+        document["metadata"].pop("resourceVersion", None)
+        return encode_entry(kind, key, 0, document)
+
+    def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+        """Give what would be stored; raises MissingError, StaleError."""
+        present = self.get(kind, key)
+        if present is None:
+            raise MissingError(key)
+        if present.version != base:
+            raise StaleError(key)
+        document["metadata"]["resourceVersion"] = str(base)
+        return encode_entry(kind, key, base, document)
+
+    def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+        """Give what would be the last state; raises MissingError, StaleError."""
+        return self.update(kind, key, document, base)

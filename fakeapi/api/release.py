@@ -1,0 +1,48 @@
+"""Which release of Kubernetes the server says it is; clients choose their behaviour by it.
+
+Source: k8s.io/apimachinery/pkg/version.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+_FORM: Final = re.compile(r"v(\d+)\.(\d+)\.\d+([-+].*)?", re.ASCII)
+
+
+class ReleaseError(ValueError):
+    """A text is not the name of a release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release by its full name, such as ``v1.37.0``."""
+
+    name: str = "v1.37.0"
+
+    def document(self) -> dict[str, Any]:
+        """Give what ``/version`` answers. Raises ReleaseError."""
+        match = _FORM.fullmatch(self.name)
+        if match is None:
+            raise ReleaseError(f"{self.name!r} is not a release; expected one such as v1.37.0")
+        major, minor = match[1], match[2]
+        return {
+            "major": major,
+            "minor": minor,
+            "emulationMajor": major,
+            "emulationMinor": minor,
+            "minCompatibilityMajor": major,
+            "minCompatibilityMinor": str(max(int(minor) - 1, 0)),
+            "gitVersion": self.name,
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "",
+            "compiler": "",
+            "platform": "linux/amd64",
+        }
+
+
+DEFAULT_RELEASE: Final = Release()

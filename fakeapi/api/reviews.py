@@ -1,0 +1,177 @@
+"""Reviews: questions in the form of objects, answered at once and stored nowhere.
+
+Who am I (SelfSubjectReview), whose is this token (TokenReview), may I or may they do this
+(SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview), what may I do at all
+(SelfSubjectRulesReview).
+
+Sources: pkg/registry/{authentication,authorization}, pkg/apis/authorization/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.authorizing import Attributes
+from fakeapi.api.bodies import read_object
+from fakeapi.api.calls import Call, Handler, answer
+from fakeapi.api.errors import Cause, StatusError, bad_request, invalid
+from fakeapi.api.messages import Response, User
+from fakeapi.api.metadata import check_document
+from fakeapi.api.webtokens import ISSUER
+from fakeapi.store import Document
+
+_ALLOWED: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+
+
+def review_self(call: Call) -> Response:
+    """Tell who asks."""
+    review = _read(call)
+    created = {**review["metadata"], "creationTimestamp": call.services.sources.timestamp(0)}
+    status = {"userInfo": _user_info(call.user)}
+    return _answered(call, review | {"metadata": created}, status)
+
+
+def review_token(call: Call) -> Response:
+    """Tell whose a token is."""
+    review = _read(call)
+    token = review["spec"].get("token")
+    if not token or not isinstance(token, str):
+        raise bad_request("token is required for TokenReview in authentication")
+    user = call.services.identify(token)
+    if user is None:
+        return _answered(call, review, {"user": {}, "error": "invalid bearer token"})
+    audiences = review["spec"].get("audiences") or [ISSUER]
+    found = {"authenticated": True, "user": _user_info(user), "audiences": audiences}
+    return _answered(call, review, found)
+
+
+def review_own_access(call: Call) -> Response:
+    """Tell whether who asks may do something."""
+    review = _read(call)
+    return _judged(call, review, call.user)
+
+
+def review_access(call: Call) -> Response:
+    """Tell whether somebody may do something."""
+    review = _read(call)
+    return _judged(call, review, _subject(review["spec"]))
+
+
+def review_local_access(call: Call) -> Response:
+    """Tell whether somebody may do something in one namespace."""
+    review = _read(call)
+    namespace = call.target.namespace
+    asked = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
+    if asked != namespace:
+        field = "spec.resourceAttributes.namespace"
+        raise _invalid(field, f'"{asked}"', "must match metadata.namespace")
+    review["metadata"]["namespace"] = namespace
+    return _judged(call, review, _subject(review["spec"]))
+
+
+def review_rules(call: Call) -> Response:
+    """Tell all that who asks may do in a namespace."""
+    review = _read(call)
+    namespace = review["spec"].get("namespace")
+    if not namespace:
+        raise bad_request("no namespace on request")
+    rules = call.services.authorizer.rules(call.user, namespace)
+    status = {
+        "resourceRules": list(rules.resources),
+        "nonResourceRules": list(rules.paths),
+        "incomplete": False,
+    }
+    return _answered(call, review | {"spec": {}}, status)
+
+
+def _read(call: Call) -> Document:
+    """Read the review; its spec is there, and its metadata as good as empty."""
+    review = read_object(call.request)
+    metadata = check_document(call.target.kind, review)
+    if metadata.get("namespace", call.target.namespace) != call.target.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    review.setdefault("spec", {})
+    return review
+
+
+def _judged(call: Call, review: Document, user: User) -> Response:
+    _check_metadata(review["metadata"])
+    attributes = _attributes(review["spec"], user)
+    reason = call.services.authorizer.reason(attributes)
+    status: dict[str, Any] = {"allowed": reason is not None}
+    if reason:
+        status["reason"] = reason
+    return _answered(call, review, status)
+
+
+def _check_metadata(metadata: Mapping[str, Any]) -> None:
+    given = {k: v for k, v in metadata.items() if k not in ("namespace", "managedFields") and v}
+    if given:
+        raise _invalid("metadata", orjson.dumps(given).decode(), "must be empty")
+
+
+def _attributes(spec: Mapping[str, Any], user: User) -> Attributes:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (resource is None) == (path is None):
+        shown = "null"
+        if isinstance(path, dict):
+            both = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+            shown = orjson.dumps(both).decode()
+        raise _invalid("spec", shown, _ALLOWED)
+    wanted = path if resource is None else resource
+    if not isinstance(wanted, dict):
+        raise bad_request("the attributes to review must be one JSON object")
+    text = {key: value for key, value in wanted.items() if isinstance(value, str)}
+    if resource is None:
+        return Attributes(user, text.get("verb", ""), path=text.get("path", ""))
+    names = ("group", "version", "resource", "subresource", "namespace", "name")
+    return Attributes(user, text.get("verb", ""), **{n: text.get(n, "") for n in names})
+
+
+def _subject(spec: Mapping[str, Any]) -> User:
+    groups = tuple(spec.get("groups") or ())
+    if not spec.get("user") and not groups:
+        raise _invalid("spec.user", '""', "at least one of user or group must be specified")
+    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    return User(spec.get("user") or "", spec.get("uid") or "", groups, extra)
+
+
+def _user_info(user: User) -> Document:
+    info = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {name: value for name, value in info.items() if value}
+
+
+def _answered(call: Call, review: Document, status: Document) -> Response:
+    kind = call.target.kind
+    spec = {"spec": review["spec"]} if kind.kind != "SelfSubjectReview" else {}
+    head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": review["metadata"]}
+    return answer(201, {**head, **spec, "status": status})
+
+
+def _invalid(field: str, value: str, why: str) -> StatusError:
+    """Word a refusal as upstream does, which forgets the kind."""
+    cause = Cause("FieldValueInvalid", f"Invalid value: {value}: {why}", field)
+    return invalid(".authorization.k8s.io", "", [cause])
+
+
+_REVIEWS: Final[Mapping[str, Callable[[Call], Response]]] = {
+    "selfsubjectreviews.authentication.k8s.io": review_self,
+    "tokenreviews.authentication.k8s.io": review_token,
+    "selfsubjectaccessreviews.authorization.k8s.io": review_own_access,
+    "subjectaccessreviews.authorization.k8s.io": review_access,
+    "localsubjectaccessreviews.authorization.k8s.io": review_local_access,
+    "selfsubjectrulesreviews.authorization.k8s.io": review_rules,
+}
+REVIEWS: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
+    (resource, ""): {"POST": review} for resource, review in _REVIEWS.items()
+}

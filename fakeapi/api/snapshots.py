@@ -1,0 +1,43 @@
+"""Saved worlds by name: to go back to, or to begin another one from.
+
+A saved world is a fork of the store (see :mod:`fakeapi.store`), so saving costs next to nothing and
+a saved world holds only what has changed since.
+"""
+
+from __future__ import annotations
+
+from fakeapi.api.dispatch import Api
+from fakeapi.api.errors import StatusError
+from fakeapi.store import Store
+
+
+class Snapshots:
+    """The saved states of one API's store."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._saved: dict[str, Store] = {}
+        self._unnamed = 0
+
+    def save(self, name: str = "") -> str:
+        """Save the present under ``name`` (or a new one), in place of any before it; give it."""
+        if not name:
+            self._unnamed += 1
+            name = f"snapshot-{self._unnamed}"
+        self._saved[name] = self._api.store.fork()
+        return name
+
+    def restore(self, name: str) -> None:
+        """Bring back the objects of a saved world; raises StatusError (404)."""
+        self._api.store.restore(self._find(name))
+
+    def fork(self, name: str = "") -> Store:
+        """Give a store that goes on from a saved world, or from now; raises StatusError (404)."""
+        return self._find(name).fork() if name else self._api.store.fork()
+
+    def _find(self, name: str) -> Store:
+        saved = self._saved.get(name)
+        if saved is None:
+            known = ", ".join(self._saved) or "none"
+            raise StatusError(404, "NotFound", f"no snapshot {name!r}; there are: {known}")
+        return saved

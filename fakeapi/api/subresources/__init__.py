@@ -1,0 +1,36 @@
+"""What stands below an object's path and is not a part of it.
+
+The table says which handler answers which method. Subresources that are parts of the object
+(status, approval, ephemeral containers ...) are answered as the object is; what an update through
+them may change stands in :mod:`fakeapi.api.updating`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fakeapi.api.calls import Handler
+from fakeapi.api.subresources.binding import bind, bind_named_in_body
+from fakeapi.api.subresources.eviction import evict
+from fakeapi.api.subresources.scale import get_scale, patch_scale, put_scale
+from fakeapi.api.subresources.token import request_token
+
+_SCALE: Final[Mapping[str, Handler]] = {
+    "GET": get_scale,
+    "PUT": put_scale,
+    "PATCH": patch_scale,
+}
+
+SUBRESOURCES: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
+    ("bindings", ""): {"POST": bind_named_in_body},
+    ("deployments.apps", "scale"): _SCALE,
+    ("pods", "binding"): {"POST": bind},
+    ("pods", "eviction"): {"POST": evict},
+    ("replicasets.apps", "scale"): _SCALE,
+    ("replicationcontrollers", "scale"): _SCALE,
+    ("serviceaccounts", "token"): {"POST": request_token},
+    ("statefulsets.apps", "scale"): _SCALE,
+}
+
+__all__ = ["SUBRESOURCES"]

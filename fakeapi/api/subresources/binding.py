@@ -1,0 +1,111 @@
+"""Binding: a scheduler puts a pod on a node.
+
+A pod is bound once. Its PodScheduled condition becomes true, the nomination ends, and labels and
+annotations of the Binding are put over the pod's. The Binding's uid and resourceVersion, where it
+has them, must be the pod's.
+
+Source: pkg/registry/core/pod/storage/storage.go (BindingREST).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from fakeapi.api.bodies import read_object
+from fakeapi.api.calls import Call, succeeded
+from fakeapi.api.conditions import set_condition
+from fakeapi.api.deleting import precondition_failed
+from fakeapi.api.errors import StatusError, bad_request, storage_conflict
+from fakeapi.api.messages import Response
+from fakeapi.api.metadata import check_document
+from fakeapi.api.naming import wrong_subdomain
+from fakeapi.api.registry import Target
+from fakeapi.kinds.builtin import BINDINGS, PODS
+from fakeapi.store import Document
+
+_SCHEDULED: Final = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+
+
+def bind(call: Call) -> Response:
+    """Bind the pod that the path names."""
+    binding = read_object(call.request)
+    metadata = _check(call, binding)
+    if metadata.get("name") != call.target.name:
+        raise bad_request("name in URL does not match name in Binding object")
+    return _bind(call, call.target, binding)
+
+
+def bind_named_in_body(call: Call) -> Response:
+    """Bind the pod that the Binding names (``POST /bindings``)."""
+    binding = read_object(call.request)
+    name = _check(call, binding).get("name", "")
+    return _bind(call, replace(call.target, kind=PODS, name=name), binding)
+
+
+def _check(call: Call, binding: Document) -> dict[str, Any]:
+    metadata = check_document(BINDINGS, binding)
+    if metadata.get("namespace", call.target.namespace) != call.target.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return metadata
+
+
+def _bind(call: Call, target: Target, binding: Document) -> Response:
+    node = _node(binding)
+    sources = call.services.sources
+
+    def bound(pod: Document) -> Document:
+        _check_pod(target, pod, binding["metadata"])
+        pod.setdefault("spec", {})["nodeName"] = node
+        status = pod.setdefault("status", {})
+        status.pop("nominatedNodeName", None)
+        set_condition(status, _SCHEDULED, sources.timestamp(0))
+        for member in ("annotations", "labels"):
+            if added := binding["metadata"].get(member):
+                pod["metadata"][member] = {**pod["metadata"].get(member, {}), **added}
+        return pod
+
+    call.registry.change(replace(target, subresource="binding"), bound)
+    return succeeded()
+
+
+def _node(binding: Document) -> str:
+    """Give the node's name; what is wrong with it upstream answers with 500."""
+    target = binding.get("target")
+    if not isinstance(target, dict):
+        target = {}
+    kind, name = target.get("kind") or "Node", target.get("name") or ""
+    faults = []
+    if kind != "Node":
+        faults.append(
+            f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
+        )
+    if not name:
+        faults.append("target.name: Required value")
+    elif kind == "Node" and (wrong := wrong_subdomain(name)):
+        faults.append(f'target.name: Invalid value: "{name}": {wrong}')
+    if faults:
+        raise StatusError(500, "", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    return str(name)
+
+
+def _check_pod(target: Target, pod: Document, wanted: Mapping[str, Any]) -> None:
+    metadata, spec, name = pod["metadata"], pod.get("spec") or {}, target.name
+    for label, key in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
+        if wanted.get(key) and wanted[key] != metadata[key]:
+            why = precondition_failed(label, wanted[key], metadata[key])
+            raise storage_conflict(PODS, target.namespace, name, why)
+    if "deletionTimestamp" in metadata:
+        raise _unbindable(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _unbindable(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _unbindable(name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _unbindable(name: str, why: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+    return StatusError(409, "Conflict", message, {"name": name, "kind": "pods/binding"})

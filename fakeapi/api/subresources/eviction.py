@@ -1,0 +1,215 @@
+"""Eviction: a delete that asks the pod's disruption budget first.
+
+    pod pending, finished or already on its way    no budget is asked
+    no budget matches                              it goes
+    more than one matches                          500: which of them counts is not defined
+    not ready, and the budget does not mind        it goes, and the budget is not charged
+    the budget allows a disruption                 it goes; the budget notes it and allows one less
+    otherwise                                      429, and why
+
+A budget that its controller has not seen yet in its newest form allows nothing (429, retry in 10
+s). Before it goes the pod gets the condition DisruptionTarget.
+
+Source: pkg/registry/core/pod/storage/eviction.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from fakeapi.api.bodies import read_object
+from fakeapi.api.calls import Call, succeeded
+from fakeapi.api.conditions import find_condition, set_condition
+from fakeapi.api.deleteoptions import (
+    DeleteOptions,
+    check_eviction_options,
+    parse_delete_options,
+)
+from fakeapi.api.deleting import check_preconditions
+from fakeapi.api.errors import Cause, StatusError, bad_request, forbidden, too_many_requests
+from fakeapi.api.messages import Response
+from fakeapi.api.registry import Registry, Target
+from fakeapi.kinds.builtin import POD_DISRUPTION_BUDGETS
+from fakeapi.store import Document, Entry
+from policies.selectors import LabelSelector, SelectorError, equals_all, label_requirement
+
+_VERSIONS: Final = ("policy/v1", "policy/v1beta1")
+_UNCHARGED: Final = ("Pending", "Succeeded", "Failed")
+_MOST_DISRUPTED: Final = 2_000
+_TOO_MANY: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL: Final = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+    "support."
+)
+_DISRUPTED: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+def evict(call: Call) -> Response:
+    """Evict the pod that the path names."""
+    options = _read_options(call)
+    registry = call.registry.rehearsing() if options.dry_run else call.registry
+    pod = registry.get(call.target).document()
+    now = call.services.sources.timestamp(0)
+    if not _goes_uncharged(pod):
+        budget = _budget(registry, call.target, pod)
+        if budget is not None and not _ignores_unready(budget, pod):
+            _charge(registry, call.target, budget, now)
+    _mark(registry, call.target, options, now)
+    registry.delete(call.target, replace(options, version=None))
+    return succeeded()
+
+
+def _read_options(call: Call) -> DeleteOptions:
+    eviction = read_object(call.request)
+    version = eviction.get("apiVersion") or _VERSIONS[0]
+    kind = eviction.get("kind") or "Eviction"
+    if version not in _VERSIONS or kind != "Eviction":
+        raise bad_request(
+            f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: '
+            f'no kind "{kind}" is registered for version "{version}"'
+        )
+    metadata, wanted = eviction.get("metadata") or {}, eviction.get("deleteOptions") or {}
+    if not isinstance(metadata, dict) or not isinstance(wanted, dict):
+        raise bad_request("Eviction: metadata or deleteOptions has a wrong type")
+    if metadata.get("namespace", call.target.namespace) != call.target.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if metadata.get("name") != call.target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = parse_delete_options({}, wanted)
+    check_eviction_options(call.target.name, options)
+    return options
+
+
+def _goes_uncharged(pod: Document) -> bool:
+    finished = (pod.get("status") or {}).get("phase") in _UNCHARGED
+    return finished or "deletionTimestamp" in pod["metadata"]
+
+
+def _budget(registry: Registry, target: Target, pod: Document) -> Entry | None:
+    labels = pod["metadata"].get("labels") or {}
+    budgets = registry.store.entries(POD_DISRUPTION_BUDGETS, target.namespace)
+    matching = [entry for entry in budgets if _selects(entry.document(), labels)]
+    if len(matching) > 1:
+        raise StatusError(500, "", _SEVERAL)
+    return matching[0] if matching else None
+
+
+def _selects(budget: Document, labels: Mapping[str, str]) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    if not isinstance(selector, dict):
+        return False
+    try:
+        requirements = [
+            label_requirement(e["key"], e["operator"], e.get("values") or ())
+            for e in selector.get("matchExpressions") or ()
+        ]
+        equal = equals_all(selector.get("matchLabels") or {})
+    except SelectorError:
+        return False
+    return LabelSelector((*equal, *requirements)).matches(labels)
+
+
+def _ignores_unready(entry: Entry, pod: Document) -> bool:
+    """Tell whether the pod is not ready and its budget lets such pods go for nothing."""
+    budget = entry.document()
+    status = budget.get("status") or {}
+    if find_condition(pod.get("status") or {}, "Ready").get("status") == "True":
+        return False
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    desired = status.get("desiredHealthy", 0)
+    return bool(status.get("currentHealthy", 0) >= desired > 0)
+
+
+def _charge(registry: Registry, target: Target, entry: Entry, now: str) -> None:
+    """Take one disruption from the budget; raises StatusError (403, 429)."""
+    budget = entry.document()
+    name, status = budget["metadata"]["name"], budget.get("status") or {}
+    _check_budget(name, budget["metadata"], status)
+
+    def charged(document: Document) -> Document:
+        status = document["status"]
+        status["disruptionsAllowed"] -= 1
+        if not status["disruptionsAllowed"]:
+            observed = status.get("observedGeneration", 0)
+            set_condition(status, _NONE_LEFT | {"observedGeneration": observed}, now)
+        status["disruptedPods"] = {**(status.get("disruptedPods") or {}), target.name: now}
+        return document
+
+    where = Target(POD_DISRUPTION_BUDGETS, target.namespace, name, "status")
+    registry.change(where, charged)
+
+
+_NONE_LEFT: Final = {
+    "type": "DisruptionAllowed",
+    "status": "False",
+    "reason": "InsufficientPods",
+    "message": "",
+}
+
+
+def _check_budget(name: str, metadata: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+    allowed = status.get("disruptionsAllowed", 0)
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        why = f"The disruption budget {name} is still being processed by the server."
+        raise too_many_requests(_TOO_MANY, [_cause(why)], 10)
+    if allowed < 0:
+        raise _stuck(name, _NEGATIVE, _NEGATIVE)
+    if len(status.get("disruptedPods") or {}) > _MOST_DISRUPTED:
+        raise _stuck(
+            name,
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+            "too many pending evictions not confirmed by PDB controller",
+        )
+    if allowed == 0:
+        raise too_many_requests(_TOO_MANY, [_cause(_why_none(name, status))])
+
+
+_NEGATIVE: Final = "pdb disruptions allowed is negative"
+
+
+def _why_none(name: str, status: Mapping[str, Any]) -> str:
+    condition = find_condition(status, "DisruptionAllowed")
+    said = condition.get("message") if condition.get("status") == "False" else ""
+    current, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    head = f"The disruption budget {name} does not allow evicting pods currently"
+    if said and condition.get("reason") == "SyncFailed":
+        return f"{head} because it failed sync: {said}"
+    if current <= desired:
+        return (
+            f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
+        )
+    return f"{head} ({condition.get('reason')}): {said}" if said else head
+
+
+def _cause(message: str) -> Cause:
+    return Cause("DisruptionBudget", message)
+
+
+def _stuck(name: str, why: str, cause: str) -> StatusError:
+    head = f"The disruption budget {name} does not allow evicting pods currently"
+    refusal = forbidden(POD_DISRUPTION_BUDGETS, name, why, [_cause(f"{head}: {cause}")])
+    refusal.message = f'poddisruptionbudget.policy "{name}" is forbidden: {why}'
+    refusal.details = {**(refusal.details or {}), "kind": "poddisruptionbudget"}
+    return refusal
+
+
+def _mark(registry: Registry, target: Target, options: DeleteOptions, now: str) -> None:
+    """Write why the pod goes, if it is the one that was meant."""
+
+    def marked(pod: Document) -> Document:
+        check_preconditions(target.kind, target.name, pod, options)
+        set_condition(pod.setdefault("status", {}), _DISRUPTED, now)
+        return pod
+
+    registry.change(replace(target, subresource="status"), marked)

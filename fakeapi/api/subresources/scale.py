@@ -1,0 +1,134 @@
+"""``/scale``: how many replicas there shall be, in the same words for every kind that has them.
+
+A Scale is read from the object, changed as any document is, and written back: of what the client
+sends, ``spec.replicas`` and the resourceVersion count.
+
+Source: pkg/registry/apps/deployment/storage/storage.go and its likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakeapi.api.bodies import read_object
+from fakeapi.api.calls import Call, answer
+from fakeapi.api.errors import Cause, bad_request, invalid
+from fakeapi.api.messages import Response
+from fakeapi.api.metadata import check_document
+from fakeapi.api.patching import apply_patch
+from fakeapi.kinds import Kind
+from fakeapi.store import Document, Entry
+
+SCALE: Final = Kind(
+    group="autoscaling",
+    version="v1",
+    kind="Scale",
+    plural="scales",
+    singular="scale",
+    namespaced=True,
+)
+
+_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_OPERATORS: Final = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values})"}
+_UNARY: Final = {"Exists": "{key}", "DoesNotExist": "!{key}"}
+
+
+def get_scale(call: Call) -> Response:
+    """Give the object's Scale."""
+    return _scaled(call.registry.get(call.target))
+
+
+def put_scale(call: Call) -> Response:
+    """Take replicas from a whole Scale."""
+    call.registry.get(call.target)
+    wanted = read_object(call.request)
+    return _change(call, lambda _scale: wanted)
+
+
+def patch_scale(call: Call) -> Response:
+    """Take replicas from the patched Scale."""
+    request = call.request
+
+    def patched(scale: Document) -> Document:
+        return apply_patch(SCALE, scale, request.content_type, request.body)
+
+    return _change(call, patched)
+
+
+def scale_of(document: Mapping[str, Any]) -> Document:
+    """Give the Scale of an object's document."""
+    metadata, spec, status = document["metadata"], document.get("spec"), document.get("status")
+    replicas = (spec or {}).get("replicas", 1)
+    selector = (spec or {}).get("selector") or {}
+    return {
+        "kind": SCALE.kind,
+        "apiVersion": SCALE.api_version,
+        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": {
+            "replicas": (status or {}).get("replicas", 0),
+            **({"selector": text} if (text := selector_text(selector)) else {}),
+        },
+    }
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """Write a selector (or, of replication controllers, plain labels) as query strings do."""
+    structured = "matchLabels" in selector or "matchExpressions" in selector
+    labels = selector.get("matchLabels") or {} if structured else selector
+    terms = [(key, f"{key}={value}") for key, value in labels.items()]
+    for expression in (selector.get("matchExpressions") or []) if structured else []:
+        form = {**_OPERATORS, **_UNARY}.get(expression.get("operator"), "{key}")
+        values = ",".join(sorted(expression.get("values") or []))
+        terms.append((expression["key"], form.format(key=expression["key"], values=values)))
+    return ",".join(text for _, text in sorted(terms, key=lambda term: term[0]))
+
+
+def _change(call: Call, change: Callable[[Document], Document]) -> Response:
+    name = call.target.name
+
+    def scaled(document: Document) -> Document:
+        scale = change(scale_of(document))
+        metadata = check_document(SCALE, scale)
+        _check_name(name, metadata)
+        document.setdefault("spec", {})["replicas"] = _replicas(scale, name)
+        for member in ("uid", "resourceVersion"):
+            if metadata.get(member):
+                document["metadata"][member] = metadata[member]
+        return document
+
+    return _scaled(call.attributed.change(call.target, scaled))
+
+
+def _check_name(name: str, metadata: Mapping[str, Any]) -> None:
+    given = metadata.get("name")
+    if not given:
+        raise bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if given != name:
+        raise bad_request(
+            f"the name of the object ({given}) does not match the name on the URL ({name})"
+        )
+
+
+def _replicas(scale: Document, name: str) -> int:
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise bad_request(
+            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal '
+            "string into Go struct field ScaleSpec.spec.replicas of type int32"
+        )
+    if replicas < 0:
+        message = f"Invalid value: {replicas}: must be greater than or equal to 0"
+        raise invalid("Scale.autoscaling", name, [Cause("FieldValueInvalid", message, _REPLICAS)])
+    return replicas
+
+
+_REPLICAS: Final = "spec.replicas"
+
+
+def _scaled(entry: Entry) -> Response:
+    return answer(200, scale_of(entry.document()))

@@ -1,0 +1,196 @@
+"""Updates through a subresource: which parts of the object it may change.
+
+    through               changes                             keeps
+    the object itself     metadata, spec                      status
+    status                status, metadata but owners         spec
+    scale                 as the object itself (the caller changes replicas only)
+    binding               as the caller has made it
+    approval              status.conditions, metadata         spec, the rest of the status
+    finalize              spec.finalizers, metadata           status
+    ephemeralcontainers   spec.ephemeralContainers            everything else
+    resize                resources and resize policies       everything else
+
+Sources: pkg/registry/core/{pod,namespace}/strategy.go, pkg/registry/certificates/strategy.go,
+pkg/apis/core/validation (ValidatePodEphemeralContainersUpdate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakeapi.api.errors import Cause, invalid
+from fakeapi.api.metadata import Sources
+from fakeapi.api.strategy import prepare_status_update, prepare_update
+from fakeapi.kinds import Kind
+from fakeapi.store import Document
+
+Old = Mapping[str, Any]
+Prepare = Callable[[Kind, Document, Old, Sources], None]
+
+_FINALIZER_NAMES: Final = ("kubernetes", "orphan", "foregroundDeletion")
+_RESIZABLE: Final = ("resources", "resizePolicy")
+
+
+def _prepare_object(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+    prepare_update(kind, document, old)
+
+
+def _prepare_binding(_kind: Kind, _document: Document, _old: Old, _sources: Sources) -> None:
+    """Leave everything as the caller has made it."""
+
+
+def _prepare_status(_kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+    prepare_status_update(document, old)
+
+
+def _prepare_finalize(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+    finalizers = document.get("spec", {}).get("finalizers") or []
+    causes = [
+        Cause(
+            "FieldValueInvalid",
+            f'Invalid value: "{finalizer}": name is neither a standard finalizer name nor is it '
+            "fully qualified",
+            f"spec.finalizers[{index}]",
+        )
+        for index, finalizer in enumerate(finalizers)
+        if "/" not in finalizer and finalizer not in _FINALIZER_NAMES
+    ]
+    if causes:
+        raise invalid(kind.qualified_kind, old["metadata"]["name"], causes)
+    prepare_update(kind, document, old)
+    document["spec"] = {"finalizers": finalizers} if finalizers else {}
+
+
+def _prepare_approval(kind: Kind, document: Document, old: Old, sources: Sources) -> None:
+    conditions = (document.get("status") or {}).get("conditions") or []
+    types = [condition.get("type") for condition in conditions]
+    if "Approved" in types and "Denied" in types:
+        raise invalid(kind.qualified_kind, old["metadata"]["name"], [_both_verdicts()])
+    status = dict(old.get("status") or {})
+    before = status.pop("conditions", [])
+    if conditions:
+        status["conditions"] = [_stamped(c, before, sources) for c in conditions]
+    prepare_update(kind, document, old)
+    document["spec"] = old.get("spec") or {}
+    document["status"] = status
+
+
+def _both_verdicts() -> Cause:
+    quoted = ", ".join(f'conditions[{{\\"type\\": \\"{name}\\"}}]' for name in _VERDICTS)
+    named = ", ".join(f'`conditions[{{"type": "{name}"}}]`' for name in _VERDICTS)
+    message = f'Invalid value: "{{{quoted}}}": must specify at most one of: {named}'
+    return Cause("FieldValueInvalid", message, "status.conditions")
+
+
+_VERDICTS: Final = ("Approved", "Denied")
+
+
+def _stamped(
+    condition: Mapping[str, Any], before: list[dict[str, Any]], sources: Sources
+) -> dict[str, Any]:
+    now = sources.timestamp(0)
+    changed = next(
+        (
+            earlier["lastTransitionTime"]
+            for earlier in before
+            if all(earlier.get(key) == condition.get(key) for key in ("type", "status"))
+            and earlier.get("lastTransitionTime")
+        ),
+        now,
+    )
+    stamped = dict(condition)
+    stamped["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+    stamped["lastTransitionTime"] = condition.get("lastTransitionTime") or changed
+    return stamped
+
+
+def _prepare_ephemeral(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+    before = old.get("spec") or {}
+    wanted = _containers(document.get("spec") or {}, "ephemeralContainers")
+    causes = [*_lost_containers(wanted, before), *_doubled_names(wanted, before)]
+    if causes:
+        raise invalid(kind.qualified_kind, old["metadata"]["name"], causes)
+    spec = dict(before)
+    spec.pop("ephemeralContainers", None)
+    if wanted:
+        spec["ephemeralContainers"] = wanted
+    _keep_but_spec(kind, document, old, spec)
+
+
+def _containers(spec: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
+    """Give the containers that have a name."""
+    listed = spec.get(part)
+    return [c for c in listed if _is_named(c)] if isinstance(listed, list) else []
+
+
+def _is_named(container: Any) -> bool:
+    return isinstance(container, dict) and isinstance(container.get("name"), str)
+
+
+def _lost_containers(wanted: list[dict[str, Any]], before: Mapping[str, Any]) -> list[Cause]:
+    names = {container["name"]: container for container in wanted}
+    causes = []
+    for container in _containers(before, "ephemeralContainers"):
+        name = container["name"]
+        if names.get(name) != container:
+            verb = "changed" if name in names else "removed"
+            message = f'Forbidden: existing ephemeral containers "{name}" may not be {verb}\n'
+            causes.append(Cause("FieldValueForbidden", message, "spec.ephemeralContainers"))
+    return causes
+
+
+def _doubled_names(wanted: list[dict[str, Any]], spec: Mapping[str, Any]) -> list[Cause]:
+    taken = {
+        container["name"]
+        for part in ("containers", "initContainers")
+        for container in _containers(spec, part)
+    }
+    causes = []
+    for index, container in enumerate(wanted):
+        name = container["name"]
+        if name in taken:
+            field = f"spec.ephemeralContainers[{index}].name"
+            causes.append(Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', field))
+        taken.add(name)
+    return causes
+
+
+def _prepare_resize(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+    wanted = document.get("spec") or {}
+    spec = dict(old.get("spec") or {})
+    for part in ("containers", "initContainers"):
+        if part in spec:
+            spec[part] = _resized(_containers(spec, part), _containers(wanted, part))
+    _keep_but_spec(kind, document, old, spec)
+
+
+def _resized(present: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    sizes = {
+        container["name"]: {key: container[key] for key in _RESIZABLE if key in container}
+        for container in wanted
+    }
+    return [container | sizes.get(container["name"], {}) for container in present]
+
+
+def _keep_but_spec(kind: Kind, document: Document, old: Old, spec: dict[str, Any]) -> None:
+    managed = document["metadata"].get("managedFields")
+    document.clear()
+    document.update(old)
+    document["metadata"] = dict(old["metadata"])
+    if managed is not None:
+        document["metadata"]["managedFields"] = managed
+    document["spec"] = spec
+    prepare_update(kind, document, old)
+
+
+PREPARE: Final[Mapping[str, Prepare]] = {
+    "": _prepare_object,
+    "status": _prepare_status,
+    "scale": _prepare_object,
+    "approval": _prepare_approval,
+    "binding": _prepare_binding,
+    "finalize": _prepare_finalize,
+    "ephemeralcontainers": _prepare_ephemeral,
+    "resize": _prepare_resize,
+}

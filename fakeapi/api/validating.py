@@ -1,0 +1,206 @@
+"""Validation: the rules that clients meet, and what the server says when one is broken.
+
+Not all of upstream's rules, but those that people run into: what is required, the few values that
+a field can have, ranges, names that are used twice, labels that no selector can match. Simple rules
+are data (:mod:`fakeapi.kinds.limits`), those that look at several fields are functions here.
+
+For each kind a plan is made once from its structural type, so that only places with rules are
+visited; faults are told in the order of the type's fields.
+
+Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/validation, v1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from fakeapi.api.causes import duplicate, invalid_value, required, unsupported
+from fakeapi.api.errors import Cause, invalid
+from fakeapi.api.naming import (
+    wrong_dns_label,
+    wrong_finalizer,
+    wrong_label_key,
+    wrong_label_value,
+)
+from fakeapi.api.rules import NAMES, RULES, WHOLE
+from fakeapi.kinds import Kind
+from fakeapi.kinds.limits import CHOICES, DNS_LABELS, RANGES, REQUIRED, UNIQUE
+from fakeapi.kinds.types import ListType, Struct, Type, schema_of
+from fakeapi.store import Document
+
+_PREFIX: Final = "io.k8s.api."
+_CONTENT: Final = frozenset(("spec", "template", "webhooks"))
+
+Check = Callable[[Mapping[str, Any], str], Iterator[Cause]]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to check at one object, and where to go on."""
+
+    checks: list[Check] = field(default_factory=list)
+    objects: list[tuple[str, Plan]] = field(default_factory=list)
+    lists: list[tuple[str, Plan]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.checks or self.objects or self.lists)
+
+
+def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) -> None:
+    """Check an object that is about to be stored; raises StatusError (422) with all faults.
+
+    ``changes`` are further faults: those of the way from the object that it replaces.
+    """
+    name = NAMES.get(kind.resource)
+    causes = [*name(document, "")] if name is not None else []
+    causes += check_metadata(document["metadata"], "metadata")
+    for check in WHOLE.get(kind.resource, ()):
+        causes.extend(check(document, ""))
+    causes.extend(_visit(_plan(kind), document, ""))
+    causes.extend(changes)
+    if causes:
+        raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
+
+
+def check_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Check owners, finalizers, labels and annotations."""
+    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+        for name in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(name):
+                yield required(f"{path}.ownerReferences[{index}].{name}", "must not be empty")
+    yield from check_labels(metadata.get("labels") or {}, f"{path}.labels")
+    for key in metadata.get("annotations") or {}:
+        wrong = wrong_label_key(key.lower())
+        if wrong:
+            yield invalid_value(f"{path}.annotations", key, wrong)
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+        wrong = wrong_finalizer(finalizer)
+        if wrong:
+            yield invalid_value(f"{path}.finalizers[{index}]", finalizer, wrong)
+
+
+def check_labels(labels: Mapping[str, str], path: str) -> Iterator[Cause]:
+    """Check keys and values."""
+    for key, value in labels.items():
+        for text, wrong in ((key, wrong_label_key(key)), (value, wrong_label_value(value))):
+            if wrong:
+                yield invalid_value(path, text, wrong)
+
+
+def _visit(plan: Plan, target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    for check in plan.checks:
+        yield from check(target, path)
+    for name, below in plan.objects:
+        found = target.get(name)
+        if isinstance(found, dict):
+            yield from _visit(below, found, _join(path, name))
+    for name, below in plan.lists:
+        for index, element in enumerate(target.get(name) or ()):
+            yield from _visit(below, element, f"{_join(path, name)}[{index}]")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+@cache
+def _plan(kind: Kind) -> Plan:
+    plans: dict[str, Plan] = {}
+    shape = schema_of(kind)
+    if not isinstance(shape, Struct):
+        return Plan()
+    plan = Plan(list(_checks(shape.name.removeprefix(_PREFIX))))
+    for name in _CONTENT.intersection(shape.fields):
+        _extend(plan, name, shape.fields[name].type, plans)
+    for _ in plans:  # a way may turn out to lead nowhere only after another has been cut off
+        for each in (plan, *plans.values()):
+            each.objects = [(name, below) for name, below in each.objects if below]
+            each.lists = [(name, below) for name, below in each.lists if below]
+    return plan
+
+
+def _plan_struct(shape: Struct, plans: dict[str, Plan]) -> Plan:
+    known = plans.get(shape.name)
+    if known is None:
+        known = plans[shape.name] = Plan(list(_checks(shape.name.removeprefix(_PREFIX))))
+        for step, below in shape.fields.items():
+            _extend(known, step, below.type, plans)
+    return known
+
+
+def _extend(plan: Plan, step: str, below: Type, plans: dict[str, Plan]) -> None:
+    if isinstance(below, Struct):
+        plan.objects.append((step, _plan_struct(below, plans)))
+    elif isinstance(below, ListType) and isinstance(below.element, Struct):
+        plan.lists.append((step, _plan_struct(below.element, plans)))
+
+
+def _checks(definition: str) -> Iterator[Check]:
+    for name in REQUIRED.get(definition, ()):
+        yield _required(name)
+    for name in DNS_LABELS.get(definition, ()):
+        yield _dns_label(name)
+    for name, (least, most) in RANGES.get(definition, {}).items():
+        yield _range(name, least, most)
+    for name, key in UNIQUE.get(definition, {}).items():
+        yield _unique(name, key)
+    for name, choices in CHOICES.get(definition, {}).items():
+        yield _choice(name, choices)
+    yield from RULES.get(definition, ())
+
+
+def _required(name: str) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        if not target.get(name):
+            yield required(_join(path, name))
+
+    return check
+
+
+def _dns_label(name: str) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        wrong = wrong_dns_label(target[name]) if target.get(name) else ""
+        if wrong:
+            yield invalid_value(_join(path, name), target[name], wrong)
+
+    return check
+
+
+def _choice(name: str, choices: tuple[str, ...]) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        value = target.get(name)
+        if value and value not in choices:
+            yield unsupported(_join(path, name), value, choices)
+
+    return check
+
+
+def _range(name: str, least: int | None, most: int | None) -> Check:
+    if most is None:
+        rule = f"must be greater than or equal to {least}"
+    else:
+        rule = f"must be between {least} and {most}, inclusive"
+
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        value = target.get(name)
+        below = value is not None and least is not None and value < least
+        if below or (value is not None and most is not None and value > most):
+            yield invalid_value(_join(path, name), value, rule)
+
+    return check
+
+
+def _unique(name: str, key: str) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        seen: set[str] = set()
+        for index, element in enumerate(target.get(name) or ()):
+            value = element.get(key)
+            if value and value in seen:
+                yield duplicate(f"{_join(path, name)}[{index}].{key}", value)
+            elif value:
+                seen.add(value)
+
+    return check

@@ -1,0 +1,153 @@
+"""The verbs of a resource: one function for each, from a call to its answer.
+
+Source: k8s.io/apiserver/pkg/endpoints/handlers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import orjson
+
+from fakeapi.api.bodies import media_type, read_object
+from fakeapi.api.calls import Call
+from fakeapi.api.configurations import read_configuration
+from fakeapi.api.deleteoptions import check_collection_options, parse_delete_options
+from fakeapi.api.errors import too_large_version
+from fakeapi.api.fieldvalidation import FieldCheck
+from fakeapi.api.listing import encode_list, encode_object, list_page
+from fakeapi.api.managedfields import Configuration
+from fakeapi.api.managers import APPLY_PATCH, applier_of
+from fakeapi.api.messages import Request, Response
+from fakeapi.api.options import parse_list_options, parse_version
+from fakeapi.api.patching import apply_patch
+from fakeapi.api.registry import Deletion, Target
+from fakeapi.api.selecting import parse_selection
+from fakeapi.api.watching import Watch
+from fakeapi.store import Document, Entry
+
+Verb = Callable[[Call], "Response | Watch"]
+
+
+def get(call: Call) -> Response:
+    """Give one object."""
+    store = call.services.store
+    asked = int(parse_version(call.request.query.get("resourceVersion", "")) or "0")
+    if asked > store.version:
+        raise too_large_version(asked, store.version)
+    return _object(200, call.target, call.registry.get(call.target))
+
+
+def list_or_watch(call: Call) -> Response | Watch:
+    """Give a page of a list, or open a watch."""
+    target, store = call.target, call.services.store
+    options = parse_list_options(call.request.query)
+    selection = parse_selection(target.kind, options.labels, options.fields)
+    if options.watch:
+        return Watch(store, target.kind, target.namespace, selection, options)
+    page = list_page(store, target.kind, target.namespace, selection, options)
+    return Response(200, encode_list(target.kind, page))
+
+
+def create(call: Call) -> Response:
+    """Create an object."""
+    check = FieldCheck(call.request.query, "CreateOptions")
+    document = check.decode_body(call.target.kind, read_object(call.request), call.request.body)
+    entry = call.attributed.create(call.target, document)
+    return _object(201, call.target, entry, check.warnings)
+
+
+def update(call: Call) -> Response:
+    """Replace an object; kinds that say so are created if they are not there."""
+    check = FieldCheck(call.request.query, "UpdateOptions")
+    document = check.decode_body(call.target.kind, read_object(call.request), call.request.body)
+    before = call.registry.store.get(call.target.kind, call.target.key)
+    entry = call.attributed.update(call.target, document)
+    return _object(200 if before else 201, call.target, entry, check.warnings)
+
+
+def patch(call: Call) -> Response:
+    """Change an object by a patch; an apply may create it."""
+    if media_type(call.request.content_type) == APPLY_PATCH:
+        return _apply(call)
+    kind, request = call.target.kind, call.request
+    check = FieldCheck(request.query, "PatchOptions")
+
+    def change(document: Document) -> Document:
+        patched = apply_patch(kind, document, request.content_type, request.body)
+        return check.decode_patched(kind, patched, request.content_type, request.body)
+
+    entry = call.attributed.change(call.target, change)
+    return _object(200, call.target, entry, check.warnings)
+
+
+def _apply(call: Call) -> Response:
+    manager, force = applier_of(call.request)
+    config = Configuration(read_configuration(call.request.body), force)
+    entry, created = call.registry.written_by(manager).apply(call.target, config)
+    return _object(201 if created else 200, call.target, entry)
+
+
+def delete(call: Call) -> Response:
+    """Delete an object, or begin to."""
+    target = call.target
+    options = parse_delete_options(call.request.query, _optional_object(call.request))
+    registry = call.registry.rehearsing() if options.dry_run else call.registry
+    deletion = registry.delete(target, options)
+    if deletion.gone and not target.kind.returns_deleted:
+        return Response(200, _deleted_status(target, deletion))
+    waits = options.orphan_dependents is False and not deletion.gone
+    return _object(202 if waits else 200, target, deletion.entry)
+
+
+def delete_collection(call: Call) -> Response:
+    """Delete what a selection, or all of a collection, and give it as a list."""
+    target, store = call.target, call.services.store
+    delete_options = parse_delete_options(call.request.query, _optional_object(call.request))
+    check_collection_options(delete_options)
+    options = parse_list_options(call.request.query)
+    selection = parse_selection(target.kind, options.labels, options.fields)
+    page = list_page(store, target.kind, target.namespace, selection, options)
+    registry = call.registry.rehearsing() if delete_options.dry_run else call.registry
+    for entry in page.entries:
+        name = entry.fields[0]
+        registry.delete(Target(target.kind, target.namespace, name), delete_options)
+    return Response(200, encode_list(target.kind, page))
+
+
+ON_COLLECTION: Final[Mapping[str, Verb]] = {
+    "GET": list_or_watch,
+    "POST": create,
+    "DELETE": delete_collection,
+}
+ON_OBJECT: Final[Mapping[str, Verb]] = {
+    "GET": get,
+    "PUT": update,
+    "PATCH": patch,
+    "DELETE": delete,
+}
+
+
+def _optional_object(request: Request) -> Document:
+    return read_object(request) if request.body else {}
+
+
+def _object(
+    status: int, target: Target, entry: Entry, warnings: tuple[str, ...] = ()
+) -> Response:
+    return Response(status, encode_object(target.kind, entry), warnings=warnings)
+
+
+def _deleted_status(target: Target, deletion: Deletion) -> bytes:
+    kind = target.kind
+    uid = deletion.entry.document()["metadata"]["uid"]
+    details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": uid}
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {name: value for name, value in details.items() if value},
+    }
+    return orjson.dumps(status) + b"\n"

@@ -1,0 +1,56 @@
+"""JSON web tokens as TokenRequest issues them: what clients decode to see whose they are.
+
+The claims are upstream's: who (``sub``), for whom (``aud``), until when (``exp``), and in
+``kubernetes.io`` the service account and what the token is bound to. The signature is a hash, for
+form's sake: this server knows its tokens by heart (:mod:`fakeapi.api.tokens`).
+
+Source: kubernetes/pkg/serviceaccount/claims.go.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
+_HEADER: Final = {"alg": "HS256", "kid": "fakeapi"}
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a token says; ``private`` is the ``kubernetes.io`` claim; times in epoch seconds."""
+
+    subject: str
+    audiences: Sequence[str]
+    issued: int
+    expires: int
+    token_id: str
+    private: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """Give the claims as JSON."""
+        return {
+            "aud": list(self.audiences),
+            "exp": self.expires,
+            "iat": self.issued,
+            "iss": ISSUER,
+            "jti": self.token_id,
+            "kubernetes.io": dict(self.private),
+            "nbf": self.issued,
+            "sub": self.subject,
+        }
+
+
+def web_token(claims: Claims) -> str:
+    """Give the token: header, claims and signature, in base64 for URLs, joined by dots."""
+    signed = f"{_encoded(orjson.dumps(_HEADER))}.{_encoded(orjson.dumps(claims.document()))}"
+    return f"{signed}.{_encoded(sha256(signed.encode()).digest())}"
+
+
+def _encoded(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()

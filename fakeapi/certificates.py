@@ -1,0 +1,131 @@
+"""Certificates made on the spot: an authority of our own, and what it issues.
+
+Nothing is kept on disk. Keys are on the curve P-256; certificates hold for ten years from the day
+before, on the host's clock, since it is the clients that check them. Needs the extra ``tls``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fakeapi.api.messages import User
+
+_LIFETIME: Final = timedelta(days=3650)
+_NO_USE: Final = {
+    "digital_signature": False,
+    "content_commitment": False,
+    "key_encipherment": False,
+    "data_encipherment": False,
+    "key_agreement": False,
+    "key_cert_sign": False,
+    "crl_sign": False,
+    "encipher_only": False,
+    "decipher_only": False,
+}
+_USE_OF_AUTHORITY: Final = x509.KeyUsage(**{**_NO_USE, "key_cert_sign": True, "crl_sign": True})
+_USE_OF_ISSUED: Final = x509.KeyUsage(**{**_NO_USE, "digital_signature": True})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Authority:
+    """A certificate authority that lives as long as this value."""
+
+    def __init__(self) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name("fakeapi-ca")
+        builder = _builder(self._name, self._name, self._key.public_key())
+        for extension in (x509.BasicConstraints(ca=True, path_length=0), _USE_OF_AUTHORITY):
+            builder = builder.add_extension(extension, critical=True)
+        self._certificate = self._sign(builder)
+
+    @property
+    def certificate(self) -> bytes:
+        """The authority's certificate, PEM."""
+        return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def issue_server(self, hosts: Sequence[str]) -> KeyPair:
+        """Certify a server that is reached under these names and addresses."""
+        names = x509.SubjectAlternativeName([_host(host) for host in hosts])
+        return self._issue(_name(hosts[0]), ExtendedKeyUsageOID.SERVER_AUTH, names)
+
+    def issue_client(self, user: User) -> KeyPair:
+        """Certify a user: the name becomes the common name, groups become organizations."""
+        return self._issue(_name(user.name, user.groups), ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def _issue(
+        self,
+        subject: x509.Name,
+        purpose: x509.ObjectIdentifier,
+        names: x509.SubjectAlternativeName | None = None,
+    ) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(subject, self._name, key.public_key())
+        for extension in (x509.BasicConstraints(ca=False, path_length=None), _USE_OF_ISSUED):
+            builder = builder.add_extension(extension, critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(issuer, critical=False)
+        if names is not None:
+            builder = builder.add_extension(names, critical=False)
+        return KeyPair(self._sign(builder).public_bytes(serialization.Encoding.PEM), _pem(key))
+
+    def _sign(self, builder: x509.CertificateBuilder) -> x509.Certificate:
+        return builder.sign(self._key, hashes.SHA256())
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    return x509.CertificateBuilder(
+        issuer_name=issuer,
+        subject_name=subject,
+        public_key=key,
+        serial_number=x509.random_serial_number(),
+        not_valid_before=yesterday,
+        not_valid_after=yesterday + _LIFETIME,
+        extensions=[
+            x509.Extension(
+                x509.SubjectKeyIdentifier.oid,
+                critical=False,
+                value=x509.SubjectKeyIdentifier.from_public_key(key),
+            )
+        ],
+    )
+
+
+def _name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
+    pairs = [(NameOID.ORGANIZATION_NAME, name) for name in organizations]
+    pairs.append((NameOID.COMMON_NAME, common))
+    return x509.Name([x509.NameAttribute(oid, value) for oid, value in pairs])
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

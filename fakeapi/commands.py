@@ -1,0 +1,39 @@
+"""The whole ``reprieve`` command: what the extender offers, and fakeapi beside it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from extender.cli import Embedded, build, run
+from extender.config import ConfigError
+from fakeapi import demo
+from fakeapi.harness import FakeCluster
+from fakeapi.scenarios import UnknownScenarioError, scenario
+from fakeapi.serving import EXAMPLE, serve_fakeapi
+
+
+@asynccontextmanager
+async def embedded_cluster(name: str) -> AsyncIterator[Embedded]:
+    """Start a shipped cluster in this process. Raises ConfigError for an unknown name."""
+    try:
+        objects = scenario(name)
+    except UnknownScenarioError as error:
+        raise ConfigError(f"--embedded: {error}") from None
+    async with FakeCluster() as cluster:
+        cluster.load(objects)
+        witness = demo.Witness()
+        console = demo.wide_console()
+        yield Embedded(
+            cluster.local_transport(),
+            witness,
+            lambda extender: demo.tell(extender, witness, console),
+        )
+
+
+def run_commands() -> None:
+    """Run the command line."""
+    app = build(embedded_cluster)
+    app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
+    app.command("demo", epilog="Example: reprieve demo")(demo.main)
+    run(app)

@@ -1,0 +1,69 @@
+"""Reading ``builtin.zip``: kinds, schemas and descriptions, each only when it is asked for.
+
+A definition is named as OpenAPI names it, ``io.k8s.api.core.v1.Pod``: its package, a dot, its own
+name. A package is one member of the archive and is parsed once.
+
+How the archive is made: :mod:`fakeapi.kinds.generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from zipfile import ZipFile
+
+import orjson
+
+_ARCHIVE: Final = Path(__file__).with_name("builtin.zip")
+COMPONENT: Final = "#/components/schemas/"
+
+
+def read_kinds() -> Sequence[Mapping[str, Any]]:
+    """Give the generated part of every built-in kind, in the order of discovery."""
+    kinds: Sequence[Mapping[str, Any]] = _read("kinds.json")
+    return kinds
+
+
+def read_schema(definition: str) -> Mapping[str, Any]:
+    """Give a definition's OpenAPI v3 schema, without descriptions; raises KeyError."""
+    package, _, name = definition.rpartition(".")
+    schema: Mapping[str, Any] = _package("schemas", package)[name]
+    return schema
+
+
+def read_description(definition: str) -> tuple[str, Mapping[str, str]]:
+    """Give what a definition means, and what each of its fields means; raises KeyError."""
+    package, _, name = definition.rpartition(".")
+    own, fields = _package("descriptions", package)[name]
+    return own, fields
+
+
+@cache
+def fingerprint() -> str:
+    """Give what changes whenever the archive's content does."""
+    return ",".join(f"{member.CRC:08x}" for member in _archive().infolist())
+
+
+def referred(schema: Mapping[str, Any]) -> str:
+    """Give the definition that a schema refers to, or ""."""
+    if "allOf" in schema:
+        schema = schema["allOf"][0]
+    reference: str = schema.get("$ref", "")
+    return reference.removeprefix(COMPONENT)
+
+
+@cache
+def _package(part: str, package: str) -> Mapping[str, Any]:
+    members: Mapping[str, Any] = _read(f"{part}/{package}.json")
+    return members
+
+
+def _read(member: str) -> Any:
+    return orjson.loads(_archive().read(member))
+
+
+@cache
+def _archive() -> ZipFile:
+    return ZipFile(_ARCHIVE)

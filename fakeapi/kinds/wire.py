@@ -1,0 +1,70 @@
+"""How built-in kinds stand in protobuf, as data: which number is which field, and what it holds.
+
+Messages are named by Go package and type (``core/v1.Pod``). A field's ``code`` is one of
+
+    s, i, o, d, b    string, integer, bool, double, bytes (in JSON: base64)
+    m                a message, named by ``reference``
+    time, microtime, duration, quantity, int-or-string, raw, items
+                     messages whose JSON is no object; ``raw`` is JSON itself, ``items`` strings
+    [x, {x           a list of x, a map from strings to x
+
+The table is made by :mod:`fakeapi.kinds.generate_wire`.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+FILE_NAME: Final = "wire.json.xz"
+
+_FOLDERS: Final = {"": "core", "events.k8s.io": "events"}
+
+
+@dataclass(frozen=True, slots=True)
+class WireField:
+    """One field; ``name`` is "" where its members stand in the message around it in JSON.
+
+    ``omits_zero``: JSON leaves the field out if it is empty, zero or false.
+    """
+
+    name: str
+    code: str
+    reference: str
+    omits_zero: bool
+
+
+Message = Mapping[int, WireField]
+
+
+def message_of(api_version: str, kind: str) -> str | None:
+    """Give the name of a kind's message, or None if it isn't known."""
+    group, _, version = api_version.rpartition("/")
+    folder = _FOLDERS.get(group, group.partition(".")[0])
+    table = _table()
+    for name in (f"{folder}/{version}.{kind}", f"meta/v1.{kind}"):
+        if name in table:
+            return name
+    return None
+
+
+@cache
+def message(name: str) -> Message:
+    """Give the fields of a message by their numbers."""
+    return {
+        number: WireField(field, code, reference, bool(omits))
+        for number, field, code, reference, omits in _table()[name]
+    }
+
+
+@cache
+def _table() -> Mapping[str, list[Any]]:
+    packed = Path(__file__).with_name(FILE_NAME).read_bytes()
+    table: Mapping[str, list[Any]] = orjson.loads(lzma.decompress(packed))
+    return table

@@ -1,0 +1,135 @@
+"""A cluster in a process of its own, for code that must not share an interpreter with it.
+
+    with FakeCluster.as_process() as cluster:
+        subprocess.run(["kubectl", "--kubeconfig", cluster.kubeconfig_path, "get", "nodes"])
+
+It is ``reprieve fakeapi`` on a free port, asked over the management endpoints.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+import orjson
+
+from fakeapi.access import admin_of
+from fakeapi.api.changes import Change, History
+from fakeapi.api.management import PREFIX, RequestRecord
+
+_PROGRAM: Final = ("-c", "from fakeapi.cli import main; main()", "fakeapi", "--port", "0")
+_LISTENING: Final = "listening on "
+_STOP_SECONDS: Final = 10.0
+
+
+class ProcessError(RuntimeError):
+    """The process did not start, or refused what it was asked."""
+
+
+class ProcessCluster:
+    """A cluster in a process, as a context manager; ``arguments`` are the command's."""
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        self._arguments = tuple(arguments)
+        self._stack = ExitStack()
+        self.url = ""
+        self.kubeconfig_path = Path()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            directory = stack.enter_context(TemporaryDirectory(prefix="fakeapi-"))
+            self.kubeconfig_path = Path(directory) / "kubeconfig"
+            process = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, *_PROGRAM, *self._options()],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            stack.callback(_end, process)
+            line = process.stdout.readline() if process.stdout else ""
+            if not line.startswith(_LISTENING):
+                raise ProcessError(f"fakeapi did not start: {line.strip() or 'see its stderr'}")
+            self.url = line.removeprefix(_LISTENING).strip()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def _options(self) -> tuple[str, ...]:
+        return ("--kubeconfig-out", str(self.kubeconfig_path), *self._arguments)
+
+    @property
+    def requests(self) -> Sequence[RequestRecord]:
+        """The newest requests, oldest first."""
+        return tuple(RequestRecord.of(each) for each in self._ask("GET", "requests")["requests"])
+
+    def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
+        """Store objects (or lists of them) as they are given, and count them."""
+        body = orjson.dumps([dict(thing) for thing in objects])
+        return int(self._ask("POST", "load", body)["loaded"])
+
+    def snapshot(self, name: str = "") -> str:
+        """Save the present under ``name`` (or a new one), and give the name."""
+        return str(self._ask("POST", "snapshot", name=name)["name"])
+
+    def restore(self, name: str) -> None:
+        """Bring back a snapshot's objects; every watch expires. Raises ProcessError."""
+        self._ask("POST", f"restore/{quote(name, safe='')}")
+
+    def reset(self) -> None:
+        """Drop everything; every watch expires."""
+        self._ask("POST", "reset")
+
+    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+        """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        told = self._ask("GET", "history", kind=kind, namespace=namespace, name=name)
+        changes = [Change(c["version"], c["type"], c["object"]) for c in told["changes"]]
+        return History(told["before"], changes)
+
+    def fork(self, snapshot: str = "") -> str:
+        """Serve a world that goes on from a snapshot, or from now, and give its URL.
+
+        The same process serves it, to the same clients, as long as this cluster is there.
+        """
+        name = f"fork/{quote(snapshot, safe='')}" if snapshot else "fork"
+        return str(self._ask("POST", name)["url"])
+
+    def _ask(self, method: str, action: str, body: bytes | None = None, **query: str) -> Any:
+        target = f"{PREFIX}{action}?{urlencode({k: v for k, v in query.items() if v})}"
+        admin = admin_of(self.kubeconfig_path)
+        address = urlsplit(self.url).netloc
+        connection = (
+            HTTPSConnection(address, context=admin.tls) if admin.tls else HTTPConnection(address)
+        )
+        with ExitStack() as stack:
+            stack.callback(connection.close)
+            connection.request(method, target, body, admin.headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        if answer.status != 200:
+            raise ProcessError(f"{method} {target} answered {answer.status}: {text.decode()}")
+        return orjson.loads(text)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout:
+        process.stdout.close()

@@ -1,0 +1,97 @@
+"""Clusters as pytest fixtures; installing the package is enough.
+
+    async def test_it_counts_nodes(fake_cluster):
+        fake_cluster.load([node])
+        ...                                    # fake_cluster.client, .url, .kubeconfig_path
+
+    def test_kubectl_sees_them(fake_cluster):  # not async: the cluster lives in a thread
+        ...
+
+``fake_cluster``          a new cluster for each test
+``fake_cluster_factory``  makes as many as a test wants, with the options of ``FakeCluster``; in an
+                          async test the call is awaited
+``virtual_cluster``       no sockets, and a clock that the test moves (async tests only)
+
+Async tests need pytest-asyncio, in either mode; without it they get clusters in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from importlib.util import find_spec
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pytest
+
+import fakeapi  # everything heavy is imported by the first fixture: pytest loads this file always
+
+if TYPE_CHECKING:
+    from fakeapi.harness import FakeCluster, VirtualCluster
+    from fakeapi.threads import ThreadedCluster
+
+AnyCluster: TypeAlias = "FakeCluster | ThreadedCluster[Any]"
+AsyncFactory: TypeAlias = "Callable[..., Awaitable[FakeCluster]]"
+Factory: TypeAlias = "Callable[..., ThreadedCluster[Any]]"
+
+LOOPS: Final = find_spec("pytest_asyncio") is not None
+
+if LOOPS:
+    from pytest_asyncio import fixture as async_fixture
+
+    @async_fixture
+    async def _fake_cluster_factory_on_loop() -> AsyncIterator[AsyncFactory]:
+        async with AsyncExitStack() as stack:
+
+            async def create(**options: Any) -> FakeCluster:
+                return await stack.enter_async_context(fakeapi.FakeCluster(**options))
+
+            yield create
+
+    @async_fixture
+    async def _fake_cluster_on_loop() -> AsyncIterator[FakeCluster]:
+        async with fakeapi.FakeCluster() as cluster:
+            yield cluster
+
+    @async_fixture
+    async def virtual_cluster() -> AsyncIterator[VirtualCluster]:
+        """A world without sockets on a clock that the test moves."""
+        async with fakeapi.VirtualCluster() as cluster:
+            yield cluster
+
+
+@pytest.fixture
+def _fake_cluster_factory_in_thread() -> Iterator[Factory]:
+    with ExitStack() as stack:
+
+        def create(**options: Any) -> ThreadedCluster[Any]:
+            return stack.enter_context(fakeapi.FakeCluster.in_thread(**options))
+
+        yield create
+
+
+@pytest.fixture
+def _fake_cluster_in_thread() -> Iterator[ThreadedCluster[Any]]:
+    with fakeapi.FakeCluster.in_thread() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def fake_cluster(request: pytest.FixtureRequest) -> AnyCluster:
+    """Give a new cluster: on the test's loop, or in a thread for a test that has none."""
+    cluster: AnyCluster = request.getfixturevalue(f"_fake_cluster_{_place(request)}")
+    return cluster
+
+
+@pytest.fixture
+def fake_cluster_factory(request: pytest.FixtureRequest) -> AsyncFactory | Factory:
+    """Give what makes clusters; they end with the test."""
+    factory: AsyncFactory | Factory = request.getfixturevalue(
+        f"_fake_cluster_factory_{_place(request)}"
+    )
+    return factory
+
+
+def _place(request: pytest.FixtureRequest) -> str:
+    return "on_loop" if LOOPS and iscoroutinefunction(request.function) else "in_thread"

@@ -1,0 +1,133 @@
+"""``reprieve fakeapi``: the API server as a process.
+
+It is started often, by tests that wait for it, so nothing is imported here that only the other
+commands need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Final, NoReturn
+
+import msgspec
+import orjson
+import structlog
+import typer
+from typer.exceptions import TyperException
+
+from extender.config import ConfigError
+from extender.kube.manifests import ManifestError, read_manifests
+from fakeapi.access import MissingExtraError
+from fakeapi.api.errors import StatusError
+from fakeapi.harness import FakeCluster
+from fakeapi.world import UnknownPartError
+
+EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
+
+
+def serve_fakeapi(
+    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 8001,
+    load: Annotated[
+        list[str] | None,
+        typer.Option("--load", metavar="FILE", help="Objects to start with; may be repeated."),
+    ] = None,
+    kubeconfig_out: Annotated[
+        Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="For UIDs and generated names.")] = 0,
+    run: Annotated[
+        str, typer.Option("--run", metavar="NAME,…", help="Control-plane parts; all, or none.")
+    ] = "none",
+    tls: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
+    ] = False,
+    token: Annotated[
+        str, typer.Option("--token", metavar="T", help="Ask clients for credentials; one is T.")
+    ] = "",
+) -> None:
+    """Serve a Kubernetes API from this process."""
+
+    def create() -> FakeCluster:
+        return FakeCluster(run=run, seed=seed, host=host, port=port, tls=tls, token=token)
+
+    try:
+        asyncio.run(_serve(create, load or [], kubeconfig_out))
+    except (MissingExtraError, UnknownPartError) as error:
+        raise ConfigError(str(error)) from None
+
+
+async def _serve(
+    create: Callable[[], FakeCluster], files: list[str], kubeconfig_out: Path | None
+) -> None:
+    objects = [(file, read_manifests(file)) for file in files]
+    cluster = create()
+    for file, manifests in objects:
+        try:
+            cluster.load(orjson.loads(manifest.raw) for manifest in manifests)
+        except StatusError as error:
+            raise ManifestError(f"{file}: {error}") from None
+    async with AsyncExitStack() as stack:
+        await _start(cluster, stack)
+        _write_kubeconfig(cluster, kubeconfig_out)
+        stop = _told_to_stop()  # before the line that invites others to send the signal
+        print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - promised on stdout
+        await stop.wait()
+
+
+async def _start(cluster: FakeCluster, stack: AsyncExitStack) -> None:
+    try:
+        await stack.enter_async_context(cluster)
+    except OSError as error:
+        raise ConfigError(f"{cluster.address}: {error.strerror or error}") from None
+
+
+def _write_kubeconfig(cluster: FakeCluster, path: Path | None) -> None:
+    try:
+        if path is not None:
+            cluster.write_kubeconfig(path)
+    except OSError as error:
+        raise ConfigError(f"--kubeconfig-out: {path}: {error.strerror or error}") from None
+
+
+def _told_to_stop() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+def run_alone() -> None:
+    """Run ``reprieve fakeapi …`` without the other commands; mistakes end as theirs do."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(serializer=_as_json),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
+    try:
+        code = app(sys.argv[2:], prog_name="reprieve fakeapi", standalone_mode=False)
+    except TyperException as error:
+        _refuse(f"{error.format_message().rstrip('.')}; see reprieve fakeapi --help")
+    except (ConfigError, ManifestError) as error:
+        _refuse(str(error))
+    sys.exit(code)
+
+
+def _refuse(problem: str) -> NoReturn:
+    print(f"reprieve: {' '.join(problem.split())}", file=sys.stderr)  # noqa: T201
+    sys.exit(2)
+
+
+def _as_json(event: object, **_: object) -> str:
+    return msgspec.json.encode(event, enc_hook=repr).decode()

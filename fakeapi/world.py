@@ -1,0 +1,145 @@
+"""A world: an API over a store, the clock and the dice it lives by, and its past.
+
+Everything that would differ from run to run, but for the clock, comes from the seed: UIDs,
+generated names, the timeouts of watches. A fork has dice of its own that lie as its origin's lay,
+so that the same acts in both have the same outcome; a restored world's dice roll on, so that no
+UID is ever given twice in one world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from extender.kube.clock import Clock
+from fakeapi.api import Api, Sources
+from fakeapi.api.changes import History, find_kind, read_history
+from fakeapi.api.loading import flatten
+from fakeapi.api.management import Management, RequestRecord
+from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.store import DEFAULT_HISTORY, Store
+from fakeapi.transport import LocalTransport
+
+PARTS: Final[tuple[str, ...]] = ()
+"""The control-plane parts that ``run`` may name."""
+
+_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH: Final = 5
+
+
+class UnknownPartError(ValueError):
+    """``run`` names a control-plane part that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """An API and what it lives by. ``management`` holds its snapshots and its log of requests."""
+
+    api: Api
+    clock: Clock
+    rng: Random
+    management: Management
+
+    def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
+        """Store objects (or lists of them) as they are given, and count them.
+
+        The arguments stay the caller's. Raises StatusError (400, 422) naming the fault.
+        """
+        copies = orjson.loads(orjson.dumps([dict(thing) for thing in objects]))
+        return self.api.load(flatten(copies))
+
+    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+        """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        return read_history(self.api.store, find_kind(self.api.kinds, kind), namespace, name)
+
+    @property
+    def requests(self) -> Sequence[RequestRecord]:
+        """The newest requests, oldest first."""
+        return tuple(self.management.requests)
+
+    def transport(self) -> LocalTransport:
+        """Give a transport to the API without sockets."""
+        return LocalTransport(self.api, self.clock, self.rng, self.management.requests.append)
+
+    def fork(self, snapshot: str = "", clock: Clock | None = None) -> World:
+        """Give a world that goes on from a snapshot, or from now; raises StatusError (404).
+
+        It lives by ``clock``, or by this world's.
+        """
+        rng, clock = copy_dice(self.rng), clock or self.clock
+        store = self.management.snapshots.fork(snapshot)
+        api = Api(store, _sources(clock, rng), self.api.kinds, self.api.release)
+        api.tokens.adopt(self.api.tokens)
+        if self.api.enforces_rbac:
+            api.enforce_rbac()
+        return World(api, clock, rng, Management(api))
+
+
+def create_world(
+    clock: Clock,
+    seed: int = 0,
+    history: int = DEFAULT_HISTORY,
+    release: Release = DEFAULT_RELEASE,
+) -> World:
+    """Give an empty world; ``history`` is how many events of a resource it replays."""
+    rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
+    api = create_api(clock, rng, history, release)
+    return World(api, clock, rng, Management(api))
+
+
+def create_api(
+    clock: Clock,
+    rng: Random,
+    history: int = DEFAULT_HISTORY,
+    release: Release = DEFAULT_RELEASE,
+) -> Api:
+    """Give an API over an empty store; ``history`` is how many events of a resource it replays."""
+    return Api(Store(history), _sources(clock, rng), release=release)
+
+
+def parts(run: str) -> tuple[str, ...]:
+    """Read which control-plane parts are to run: ``none``, ``all``, or names with commas between.
+
+    Raises UnknownPartError.
+    """
+    if run in ("none", "all"):
+        return PARTS if run == "all" else ()
+    names = tuple(name.strip() for name in run.split(","))
+    for name in names:
+        if name not in PARTS:
+            known = ", ".join(("none", "all", *PARTS))
+            raise UnknownPartError(f"run: no control-plane part {name!r}; expected one of: {known}")
+    return names
+
+
+def copy_dice(rng: Random) -> Random:
+    """Give dice that will fall as ``rng`` will."""
+    copy = Random()  # noqa: S311 - repeatable, and nothing here is secret
+    copy.setstate(rng.getstate())
+    return copy
+
+
+def _sources(clock: Clock, rng: Random) -> Sources:
+    return Sources(_timestamps(clock), _uids(rng), _suffixes(rng), lambda: clock.now_ns() // 10**9)
+
+
+def _timestamps(clock: Clock) -> Callable[[int], str]:
+    def timestamp(offset: int) -> str:
+        moment = datetime.fromtimestamp(clock.now_ns() // 10**9 + offset, UTC)
+        return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+    return timestamp
+
+
+def _uids(rng: Random) -> Callable[[], str]:
+    return lambda: str(UUID(int=rng.getrandbits(128), version=4))
+
+
+def _suffixes(rng: Random) -> Callable[[], str]:
+    return lambda: "".join(rng.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))

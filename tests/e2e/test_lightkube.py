@@ -1,0 +1,148 @@
+"""lightkube against this server: its words for everyday work, its models for the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from lightkube import ApiError, AsyncClient, KubeConfig
+from lightkube.models.core_v1 import Container, PodSpec
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod
+from lightkube.types import PatchType
+
+from fakeapi import FakeCluster
+from tests.e2e.kubelet import NODE, kubelet
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster() as running:
+        running.load([NODE])
+        yield running
+
+
+@pytest.fixture
+async def client(cluster: FakeCluster) -> AsyncIterator[AsyncClient]:
+    connected = AsyncClient(
+        config=KubeConfig.from_file(cluster.kubeconfig_path),
+        namespace="default",
+        field_manager="tests",
+    )
+    yield connected
+    await connected.close()
+
+
+def pod(name: str) -> Pod:
+    spec = PodSpec(containers=[Container(name="main", image="nginx")])
+    return Pod(metadata=ObjectMeta(name=name, labels={"app": "web"}), spec=spec)
+
+
+def settings(**data: str) -> ConfigMap:
+    metadata = ObjectMeta(name="settings", namespace="default")
+    return ConfigMap(apiVersion="v1", kind="ConfigMap", metadata=metadata, data=data)
+
+
+async def test_it_creates_reads_lists_and_deletes(client: Any) -> None:
+    created = await client.create(pod("one"))
+    assert created.status.phase == "Pending"
+    assert [found.metadata.name async for found in client.list(Pod, labels={"app": "web"})] == [
+        "one"
+    ]
+    await client.delete(Pod, "one", grace_period=0)
+    with pytest.raises(ApiError) as refused:
+        await client.get(Pod, "one")
+    assert refused.value.status.code == 404
+
+
+async def test_it_waits_until_a_pod_runs(cluster: FakeCluster, client: Any) -> None:
+    async with kubelet(cluster.client), asyncio.timeout(20):
+        await client.create(pod("one"))
+        ready = await client.wait(Pod, "one", for_conditions=["Ready"])
+    assert ready.spec.nodeName == "node"
+
+
+async def test_it_watches(client: Any) -> None:
+    await client.create(pod("one"))
+    seen = []
+    async for operation, found in client.watch(Pod):
+        seen.append((operation, found.metadata.name))
+        if len(seen) == 1:
+            await client.patch(Pod, "one", {"metadata": {"labels": {"a": "b"}}})
+        elif len(seen) == 2:
+            await client.delete(Pod, "one", grace_period=0)
+        else:
+            break
+    assert seen == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "patch"),
+    [
+        (PatchType.STRATEGIC, {"data": {"a": "2", "b": None}}),
+        (PatchType.MERGE, {"data": {"a": "2", "b": None}}),
+        (
+            PatchType.JSON,
+            [
+                {"op": "replace", "path": "/data/a", "value": "2"},
+                {"op": "remove", "path": "/data/b"},
+            ],
+        ),
+    ],
+    ids=lambda value: value.name.lower() if isinstance(value, PatchType) else "",
+)
+async def test_it_patches(client: Any, kind: PatchType, patch: Any) -> None:
+    await client.create(settings(a="1", b="1"))
+    patched = await client.patch(ConfigMap, "settings", patch, patch_type=kind)
+    assert patched.data == {"a": "2"}
+
+
+async def test_applying_less_removes_what_was_applied(client: Any) -> None:
+    await client.apply(settings(a="1", b="1"))
+    applied = await client.apply(settings(a="1"))
+    assert applied.data == {"a": "1"}
+
+
+async def test_an_applied_field_of_another_is_a_conflict(client: Any) -> None:
+    await client.apply(settings(a="1"))
+    with pytest.raises(ApiError, match=r'conflict with "tests": \.data\.a'):
+        await client.apply(settings(a="2"), field_manager="other")
+    forced = await client.apply(settings(a="2"), field_manager="other", force=True)
+    assert forced.data == {"a": "2"}
+
+
+async def test_it_scales(client: Any) -> None:
+    await client.create(
+        Deployment.from_dict(
+            {
+                "metadata": {"name": "web"},
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": {"app": "web"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+                    },
+                },
+            }
+        )
+    )
+    scale = await client.get(Deployment.Scale, "web")
+    scale.spec.replicas = 3
+    await client.replace(scale, "web")
+    assert (await client.get(Deployment, "web")).spec.replicas == 3
+
+
+async def test_it_deletes_a_collection(client: Any) -> None:
+    for name in ("a", "b"):
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name, labels={"app": "web"})))
+    await client.deletecollection(ConfigMap)
+    assert [found async for found in client.list(ConfigMap)] == []
+
+
+async def test_it_patches_a_node(client: Any) -> None:
+    patched = await client.patch(Node, "node", {"spec": {"unschedulable": True}})
+    assert patched.spec.unschedulable

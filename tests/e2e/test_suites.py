@@ -1,0 +1,49 @@
+"""The tests of other clients, as their packages carry them, against this server.
+
+What cannot pass is listed with the reason in ``suites/*.yaml``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from fakeapi import FakeCluster
+from tests.e2e.kubelet import NODE, kubelet
+from tests.e2e.suites.running import run_suite
+
+
+def package(name: str) -> Path:
+    """Give the directory of an installed package without importing it."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None, f"{name} is not installed; run make e2e"
+    assert spec.origin is not None, f"{name} is not a package"
+    return Path(spec.origin).parent
+
+
+async def test_kr8s(tmp_path: Path) -> None:
+    async with FakeCluster() as cluster, kubelet(cluster.client):
+        cluster.load([NODE])
+        await run_suite(
+            [str(package("kr8s") / "tests"), "-p", "tests.e2e.suites.kr8s_cluster", "-n", "8"],
+            "kr8s.yaml",
+            {"KUBECONFIG": str(cluster.kubeconfig_path)},
+            tmp_path,
+        )
+
+
+async def test_the_dynamic_client_of_kubernetes_asyncio(tmp_path: Path) -> None:
+    dynamic = package("kubernetes_asyncio") / "dynamic"
+    async with FakeCluster() as cluster, kubelet(cluster.client):
+        cluster.load([NODE])
+        await run_suite(
+            [
+                str(dynamic / "client_test.py"),
+                str(dynamic / "discovery_test.py"),
+                "-p",
+                "tests.e2e.suites.e2e_base",
+            ],
+            "kubernetes_asyncio.yaml",
+            {"KUBECONFIG": str(cluster.kubeconfig_path), "SERVER": cluster.url},
+            tmp_path,
+        )

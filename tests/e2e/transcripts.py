@@ -1,0 +1,140 @@
+"""What a client printed, command by command, with all that differs from run to run taken out.
+
+A scenario is a world (objects that exist beforehand), some files, and steps: commands as one types
+them. Its transcript is a list of exchanges. Two servers are alike where the transcripts are equal.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+HERE: Final = Path(__file__).parent / "kubectl"
+NAMESPACE: Final = "shop"
+PROMPT: Final = "$ "
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command; a ``watching`` one stays open while ``during`` run, until ``lines`` came."""
+
+    words: tuple[str, ...]
+    command: str
+    stdin: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    during: tuple[Step, ...] = ()
+    lines: int = 0
+
+    @staticmethod
+    def read(document: str | Mapping[str, Any]) -> Step:
+        """Read a step: a command, or a mapping with more about it."""
+        if isinstance(document, str):
+            return Step(tuple(shlex.split(document)), document)
+        return Step(
+            tuple(shlex.split(document["run"])),
+            document["run"],
+            document.get("stdin", ""),
+            document.get("env", {}),
+            tuple(map(Step.read, document.get("during", ()))),
+            document.get("lines", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What exists, which files lie about, and what is typed."""
+
+    name: str
+    world: tuple[Mapping[str, Any], ...]
+    files: Mapping[str, str]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A command and what came of it."""
+
+    command: str
+    output: str
+    status: int = 0
+
+    def __str__(self) -> str:
+        """Give the exchange as a terminal would show it."""
+        exit_line = f"[exit {self.status}]\n" if self.status else ""
+        return f"{PROMPT}{self.command}\n{self.output}{exit_line}"
+
+
+def scenarios() -> list[Scenario]:
+    """Read all scenarios, by name."""
+    worlds = yaml.safe_load((HERE / "worlds.yaml").read_text())
+    return [_scenario(path, worlds) for path in sorted((HERE / "scenarios").glob("*.yaml"))]
+
+
+def _scenario(path: Path, worlds: Mapping[str, Sequence[Mapping[str, Any]]]) -> Scenario:
+    document = yaml.safe_load(path.read_text())
+    world = [thing for name in document.get("world", ()) for thing in worlds[name]]
+    return Scenario(
+        path.stem, tuple(world), document.get("files", {}), tuple(map(Step.read, document["steps"]))
+    )
+
+
+def golden_path(release: str, scenario: str) -> Path:
+    """Give where the real server's transcript lies."""
+    return HERE / "golden" / release / f"{scenario}.txt"
+
+
+def read_golden(release: str, scenario: str) -> list[Exchange]:
+    """Read a transcript of the real server."""
+    text = golden_path(release, scenario).read_text()
+    blocks = re.split(rf"^{re.escape(PROMPT)}", text, flags=re.MULTILINE)[1:]
+    return [_exchange(block) for block in blocks]
+
+
+def _exchange(block: str) -> Exchange:
+    command, _, output = block.partition("\n")
+    if left := re.search(r"^\[exit (\d+)\]\n\Z", output, flags=re.MULTILINE):
+        return Exchange(command, output[: left.start()], int(left[1]))
+    return Exchange(command, output)
+
+
+def write_golden(release: str, scenario: str, exchanges: Iterable[Exchange]) -> None:
+    """Keep a transcript as the truth."""
+    path = golden_path(release, scenario)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(map(str, exchanges)))
+
+
+_TAKEN_OUT: Final = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\beyJ[\w-]+\.[\w-]+\.[\w-]*", "<token>"),
+        (r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uid>"),
+        (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "<time>"),
+        (r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
+        (r"\b\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}", "<time>"),
+        (r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]* [+-]\d{4} UTC", "<time>"),
+        (r'("?resourceVersion"?: )"\d+"', r'\1"<version>"'),
+        (r"(?:https?://)?127\.0\.0\.1:\d+", "<server>"),
+        (r"(?:/[\w.-]+)*/(LIVE|MERGED|kubectl-edit)-\d+", r"\1"),
+        (r"(?m)^(---|\+\+\+) (LIVE|MERGED)(\S+)\t.*", r"\1 \2\3"),
+        (r"\b10\.\d+\.\d+\.\d+\b", "<ip>"),
+        (r":3[0-2]\d{3}/(TCP|UDP)", r":<port>/\1"),
+        (r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "gen-<suffix>"),
+        (r"(?<![\w=.:-])(?:(?:\d+m)?\d{1,2}s|\d+y\d*d?|\d+d\d*h?)\b", "<age>"),
+        (r"(?<=\S) {2,}", "  "),
+        (r"[ \t]+\n", "\n"),
+    )
+]
+
+
+def normalise(output: str) -> str:
+    """Take out what no two runs share: names by chance, times, addresses, widths of columns."""
+    for pattern, replacement in _TAKEN_OUT:
+        output = pattern.sub(replacement, output)
+    return output if not output or output.endswith("\n") else output + "\n"

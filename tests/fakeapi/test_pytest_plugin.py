@@ -1,0 +1,97 @@
+"""The pytest plugin, in test runs of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+CONFIGURATION = """
+[pytest]
+asyncio_mode = {mode}
+asyncio_default_fixture_loop_scope = function
+addopts = -p fakeapi.pytest_plugin
+pythonpath = {root}
+"""
+
+NODE = '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}'
+
+TESTS = f"""
+import asyncio
+import urllib.request
+
+import pytest
+
+NODE = {NODE}
+
+
+def get(url):
+    with urllib.request.urlopen(url + "/api/v1/nodes") as answer:
+        return answer.read()
+
+
+@pytest.mark.asyncio
+async def test_on_the_loop(fake_cluster):
+    fake_cluster.load([NODE])
+    assert len((await fake_cluster.client.list(NODES, bytes)).items) == 1
+    fake_cluster.history("nodes").always(lambda nodes: len(nodes) <= 1)
+
+
+@pytest.mark.asyncio
+async def test_each_test_begins_anew(fake_cluster):
+    assert (await fake_cluster.client.list(NODES, bytes)).items == []
+
+
+def test_in_a_thread(fake_cluster):
+    fake_cluster.load([NODE])
+    assert b'"name":"n"' in get(fake_cluster.url)
+    assert fake_cluster.requests[-1].path == "/api/v1/nodes"
+
+
+def test_a_thread_begins_anew_too(fake_cluster):
+    assert b'"items":[]' in get(fake_cluster.url)
+
+
+@pytest.mark.asyncio
+async def test_several_on_the_loop(fake_cluster_factory):
+    one, other = await fake_cluster_factory(seed=1), await fake_cluster_factory()
+    one.load([NODE])
+    assert len((await other.client.list(NODES, bytes)).items) == 0
+
+
+def test_several_in_threads(fake_cluster_factory):
+    one, other = fake_cluster_factory(seed=1), fake_cluster_factory()
+    one.load([NODE])
+    assert b'"items":[]' in get(other.url)
+
+
+@pytest.mark.asyncio
+async def test_on_a_clock_that_stands_still(virtual_cluster):
+    woken = []
+
+    async def sleeper():
+        await virtual_cluster.clock.sleep(3600)
+        woken.append(virtual_cluster.clock.monotonic())
+
+    task = asyncio.create_task(sleeper())
+    await virtual_cluster.clock.advance(3599)
+    assert not woken
+    await virtual_cluster.clock.advance(1)
+    assert woken == [3600]
+    virtual_cluster.load([NODE])
+    assert len((await virtual_cluster.client.list(NODES, bytes)).items) == 1
+    await task
+"""
+
+
+@pytest.mark.parametrize("mode", ["auto", "strict"])
+def test_every_fixture_works_in_every_mode(pytester: pytest.Pytester, mode: str) -> None:
+    pytester.makeini(CONFIGURATION.format(mode=mode, root=pytester._request.config.rootpath))
+    pytester.makepyfile("from extender.kube.resources import NODES\n" + TESTS)
+    pytester.runpytest_inprocess("-W", "error").assert_outcomes(passed=7)
+
+
+def test_sync_tests_need_no_asyncio_plugin(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\naddopts = -p fakeapi.pytest_plugin -p no:asyncio")
+    pytester.makepyfile("def test_it(fake_cluster):\n    assert fake_cluster.url")
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
