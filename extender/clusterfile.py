@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from extender.cluster import LiveCluster
-from extender.kube.decoding import Unreadable, tolerant
+from extender.kube.decoding import ObjectError, Unreadable, tolerant
 from extender.kube.manifests import Manifest, ManifestError, read_manifests
 from extender.kube.objects import (
     PriorityClass,
@@ -58,7 +58,7 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
     cluster.namespaces.replace(_decoded(manifests, "Namespace", decode_namespace))
     cluster.nodes.replace(_decoded(manifests, "Node", decode_node))
     cluster.budgets.replace(_decoded(manifests, "PodDisruptionBudget", decode_budget))
-    cluster.pods.replace(_decoded(manifests, "Pod", lambda raw: decode_pod(raw, release)))
+    cluster.pods.replace(_decoded(manifests, "Pod", lambda raw: _pod(raw, release)))
     found = _decoded(manifests, "PriorityClass", decode_priority_class)
     classes = {each.name: each for each in found if isinstance(each, PriorityClass)}
     return ClusterFiles(cluster.snapshot(), {**_SYSTEM_CLASSES, **classes})
@@ -67,13 +67,22 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
 def load_pod(path: str, cluster: ClusterFiles, release: Release) -> Pod:
     """Read the one pod to decide on, with the priority that admission would give it.
 
-    Raises ManifestError, or ObjectError if the pod cannot be read.
+    Raises ManifestError, also if the pod cannot be read.
     """
     pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
     if len(pods) != 1:
         raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
-    pod = decode_pod(pods[0].raw, release)
+    try:
+        pod = _pod(pods[0].raw, release)
+    except ObjectError as error:
+        raise ManifestError(f"{pods[0].source}: {error}") from None
     return _admitted(pod, pods[0], cluster.priority_classes)
+
+
+def _pod(raw: bytes, release: Release) -> Pod:
+    """Read a pod; one written by hand has no UID, and as pods are told apart by it, gets one."""
+    pod = decode_pod(raw, release)
+    return pod if pod.uid else replace(pod, uid=pod.key)
 
 
 def _admitted(pod: Pod, manifest: Manifest, classes: Mapping[str, PriorityClass]) -> Pod:

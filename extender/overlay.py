@@ -87,7 +87,7 @@ class Overlay:
         changed: set[str] = set()
         for key, promise in list(self._promises.items()):
             kept = promise
-            if ends_nomination and key == uid:
+            if ends_nomination and key == uid and kept.nominates:
                 kept = replace(kept, nominates=False)
             if ends_victim and uid in kept.victims:
                 kept = replace(kept, victims=kept.victims - {uid})

@@ -85,13 +85,13 @@ async def running(
                 task.cancel()
 
 
-async def until_told_to_stop() -> None:
-    """Return on SIGINT or SIGTERM."""
+def told_to_stop() -> asyncio.Event:
+    """Give an event that SIGINT and SIGTERM set from now on."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    return stop
 
 
 @asynccontextmanager

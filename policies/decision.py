@@ -187,7 +187,8 @@ def _describe_candidate(candidate: Candidate) -> Iterator[str]:
 
 
 def _resolution(rejection: Rejection) -> str:
-    return "" if rejection.resolvable else " (eviction cannot help)"
+    fits = rejection.reasons[:1] == (Reason(Code.FEASIBLE),)
+    return "" if rejection.resolvable or fits else " (eviction cannot help)"
 
 
 def _unjudged(filters: frozenset[str]) -> Iterator[str]:

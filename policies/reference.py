@@ -27,6 +27,8 @@ from policies.preemption import ineligibility, select_victims
 from policies.upstream import NEWEST, Release
 
 _PREFIX = "preemption: "
+# kube-scheduler gives up before it filters (ErrNoNodesAvailable in pkg/scheduler/schedule_one.go).
+_NO_NODES = "no nodes available to schedule pods"
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 
 
@@ -87,19 +89,13 @@ def post_filter(
     resolvable; names that the snapshot does not know are ignored.
     """
     pod, statuses = filtering.pod, filtering.rejected
+    if not snapshot.nodes:
+        return PreemptionDecision(pod, eligible=True, reason="", chosen=None, message=_NO_NODES)
     failure = _failure(filtering, rules)
     nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
     reason = ineligibility(pod, snapshot, nominated)
     if reason is not None:
-        return PreemptionDecision(
-            pod,
-            eligible=False,
-            reason=reason,
-            chosen=None,
-            rejected=statuses,
-            message=f"{failure} {_PREFIX}{reason}",
-            unjudged=filtering.unjudged,
-        )
+        return _ineligible(filtering, reason, f"{failure} {_PREFIX}{reason}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pod, snapshot, tried, rules)
     order = rules.policy.candidates
@@ -115,6 +111,18 @@ def post_filter(
         rejected=rejected,
         decided_by=order.separating(*ranked[:2]) if len(ranked) > 1 else None,
         message=" ".join(part for part in (failure, outcome) if part),
+        unjudged=filtering.unjudged,
+    )
+
+
+def _ineligible(filtering: FilterDecision, reason: str, message: str) -> PreemptionDecision:
+    return PreemptionDecision(
+        filtering.pod,
+        eligible=False,
+        reason=reason,
+        chosen=None,
+        rejected=filtering.rejected,
+        message=message,
         unjudged=filtering.unjudged,
     )
 

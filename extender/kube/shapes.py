@@ -12,7 +12,7 @@ from datetime import datetime
 from msgspec import Struct
 
 Quantity = str | int | float
-ResourceList = dict[str, Quantity]
+ResourceList = dict[str, Quantity | None]
 
 
 class Meta(Struct):
