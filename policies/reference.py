@@ -59,9 +59,7 @@ def filter_nodes(
             feasible.append(name)
         else:
             rejected[name] = rejection
-    return FilterDecision(
-        pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, snapshot, rules)
-    )
+    return FilterDecision(pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, rules))
 
 
 def preempt(
@@ -193,7 +191,5 @@ def _outcome(
     return _PREFIX + fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried])
 
 
-def _unjudged(pod: Pod, snapshot: Snapshot, rules: Rules) -> frozenset[str]:
-    if rules.filters != IN_TREE:
-        return frozenset()
-    return unjudged(pod, snapshot)
+def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:
+    return unjudged(pod) if rules.filters == IN_TREE else frozenset()
