@@ -171,6 +171,11 @@ class DisruptionBudget:
     allowed: int
     disrupted: frozenset[str] = frozenset()
 
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeState:

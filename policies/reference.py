@@ -23,7 +23,7 @@ from policies.decision import (
 from policies.filtering import IN_TREE, Filter, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
-from policies.preemption import ineligibility, select_victims
+from policies.preemption import Coverage, ineligibility, select_victims
 from policies.upstream import NEWEST, Release
 
 _PREFIX = "preemption: "
@@ -130,12 +130,11 @@ def _dry_run(
     pod: Pod, snapshot: Snapshot, tried: Collection[str], rules: Rules
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
+    coverage = Coverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
-        found = select_victims(
-            pipeline, snapshot.nodes[name], snapshot.budgets, rules.release, rules.policy
-        )
+        found = select_victims(pipeline, snapshot.nodes[name], coverage, rules.policy)
         if isinstance(found, Candidate):
             candidates[name] = found
         else:

@@ -10,7 +10,7 @@ from policies import Rules, decide_filter, decide_preemption
 from policies.filtering import named
 from policies.model import AffinityTerm, Pod, Snapshot
 from policies.selectors import LabelSelector, equals_all
-from tests.builders import NO_LABELS, node, pod, snapshot
+from tests.builders import node, pod, snapshot
 
 RULES = Rules(filters=named(["InterPodAffinity"]))
 ZONE, HOST = "zone", "host"
@@ -32,7 +32,7 @@ def near(
     return AffinityTerm(LabelSelector(equals_all(labels)), frozenset(namespaces), selected, key)
 
 
-def cluster(*pods: Pod, namespaces: Mapping[str, Mapping[str, str]] = NO_LABELS) -> Snapshot:
+def cluster(*pods: Pod, namespaces: Mapping[str, Mapping[str, str]] | None = None) -> Snapshot:
     """Nodes a1 and a2 in zone a, b1 in zone b, and ``bare`` without labels."""
     return snapshot(
         node("a1", labels={ZONE: "a", HOST: "a1"}),
