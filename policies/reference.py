@@ -23,7 +23,7 @@ from policies.decision import (
 from policies.filtering import IN_TREE, Filter, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
-from policies.preemption import ineligibility, select_victims
+from policies.preemption import Coverage, ineligibility, select_victims
 from policies.upstream import NEWEST, Release
 
 _PREFIX = "preemption: "
@@ -61,9 +61,7 @@ def filter_nodes(
             feasible.append(name)
         else:
             rejected[name] = rejection
-    return FilterDecision(
-        pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, snapshot, rules)
-    )
+    return FilterDecision(pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, rules))
 
 
 def preempt(
@@ -140,12 +138,11 @@ def _dry_run(
     pod: Pod, snapshot: Snapshot, tried: Collection[str], rules: Rules
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
+    coverage = Coverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
-        found = select_victims(
-            pipeline, snapshot.nodes[name], snapshot.budgets, rules.release, rules.policy
-        )
+        found = select_victims(pipeline, snapshot.nodes[name], coverage, rules.policy)
         if isinstance(found, Candidate):
             candidates[name] = found
         else:
@@ -201,7 +198,5 @@ def _outcome(
     return _PREFIX + fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried])
 
 
-def _unjudged(pod: Pod, snapshot: Snapshot, rules: Rules) -> frozenset[str]:
-    if rules.filters != IN_TREE:
-        return frozenset()
-    return unjudged(pod, snapshot)
+def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:
+    return unjudged(pod) if rules.filters == IN_TREE else frozenset()

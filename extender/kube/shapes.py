@@ -66,6 +66,8 @@ class PodTerm(Struct):
     namespaces: list[str] | None = None
     namespaceSelector: Selector | None = None  # noqa: N815
     topologyKey: str = ""  # noqa: N815
+    matchLabelKeys: list[str] | None = None  # noqa: N815
+    mismatchLabelKeys: list[str] | None = None  # noqa: N815
 
 
 class PodTerms(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
@@ -82,10 +84,17 @@ class Affinity(Struct):
     podAntiAffinity: PodTerms | None = None  # noqa: N815
 
 
-class SpreadConstraint(Struct):
-    """v1.TopologySpreadConstraint, as far as it tells whether the constraint is hard."""
+class Spread(Struct):
+    """v1.TopologySpreadConstraint."""
 
+    maxSkew: int = 1  # noqa: N815
+    topologyKey: str = ""  # noqa: N815
     whenUnsatisfiable: str = ""  # noqa: N815
+    labelSelector: Selector | None = None  # noqa: N815
+    minDomains: int | None = None  # noqa: N815
+    nodeAffinityPolicy: str | None = None  # noqa: N815
+    nodeTaintsPolicy: str | None = None  # noqa: N815
+    matchLabelKeys: list[str] | None = None  # noqa: N815
 
 
 class Volume(Struct):
@@ -143,7 +152,7 @@ class PodSpec(Struct):
     nodeSelector: dict[str, str] | None = None  # noqa: N815
     affinity: Affinity | None = None
     tolerations: list[TolerationShape] | None = None
-    topologySpreadConstraints: list[SpreadConstraint] | None = None  # noqa: N815
+    topologySpreadConstraints: list[Spread] | None = None  # noqa: N815
     volumes: list[Volume] | None = None
     resourceClaims: list[object] | None = None  # noqa: N815
     priority: int | None = None
