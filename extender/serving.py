@@ -102,7 +102,8 @@ async def _listening(app: web.Application, config: Config) -> AsyncIterator[str]
         site = web.TCPSite(runner, config.host, config.port)
         await site.start()
         port = runner.addresses[0][1]
-        yield f"http://{config.host}:{port}"
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        yield f"http://{host}:{port}"
     finally:
         await runner.cleanup()
 

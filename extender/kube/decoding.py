@@ -24,6 +24,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 Decode = Callable[[bytes], T]
 
+FINISHED = ("Succeeded", "Failed")
+"""Phases of a pod that no longer occupies its node."""
+
 _IDENTITY = re.compile(r"^\$\.?")
 
 
@@ -40,7 +43,10 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that could not be decoded, with as much of its identity as could be read."""
+    """An object that could not be decoded, with as much of its identity as could be read.
+
+    ``node_name`` is the node that a pod still occupies.
+    """
 
     kind: str
     namespace: str
@@ -97,6 +103,7 @@ def _located(message: str) -> str:
 class _AnyObject(msgspec.Struct):
     metadata: object = None
     spec: object = None
+    status: object = None
 
 
 def unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
@@ -106,7 +113,9 @@ def unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = _AnyObject()
     namespace, name, uid = (_text(found.metadata, key) for key in ("namespace", "name", "uid"))
-    return Unreadable(kind, namespace, name, uid, _text(found.spec, "nodeName") or None, problem)
+    finished = _text(found.status, "phase") in FINISHED
+    node = None if finished else _text(found.spec, "nodeName") or None
+    return Unreadable(kind, namespace, name, uid, node, problem)
 
 
 def _text(fields: object, key: str) -> str:

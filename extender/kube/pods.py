@@ -10,6 +10,7 @@ import msgspec
 
 from extender.kube import placement, shapes
 from extender.kube.decoding import (
+    FINISHED,
     amounts_of,
     decoded,
     reported_amounts,
@@ -54,7 +55,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         started_ns=None if status.startTime is None else epoch_ns(status.startTime),
         terminating=meta.deletionTimestamp is not None,
         preempted=_preempted(status.conditions or ()),
-        finished=status.phase in ("Succeeded", "Failed"),
+        finished=status.phase in FINISHED,
         requests=pod_requests(_resources(spec, status), release),
         resource_names=frozenset(name for c in containers for name in _mentioned(c.resources)),
         host_ports=frozenset(_host_ports(spec, release)),

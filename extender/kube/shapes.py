@@ -8,10 +8,13 @@ generated model classes cost milliseconds. Go writes nil lists and maps as ``nul
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
+import msgspec
 from msgspec import Struct
 
 Quantity = str | int | float
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 ResourceList = dict[str, Quantity | None]
 
 
@@ -155,7 +158,7 @@ class PodSpec(Struct):
     topologySpreadConstraints: list[Spread] | None = None  # noqa: N815
     volumes: list[Volume] | None = None
     resourceClaims: list[object] | None = None  # noqa: N815
-    priority: int | None = None
+    priority: Int32 | None = None
     priorityClassName: str | None = None  # noqa: N815
     preemptionPolicy: str | None = None  # noqa: N815
 

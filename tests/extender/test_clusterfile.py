@@ -120,6 +120,23 @@ class TestAdmission:
         classes = [priority_class(f"c{value}", value, globalDefault=True) for value in (9, 4, 6)]
         assert pod_of(tmp_path, cluster_of(tmp_path, *classes), pod_json()).priority == 4
 
+    @pytest.mark.parametrize(
+        ("spec", "priority"),
+        [
+            ({"priorityClassName": "high"}, 1000),
+            ({"priorityClassName": "high", "priority": 3}, 3),
+            ({"priorityClassName": "gone"}, 0),
+            ({}, 0),
+        ],
+    )
+    def test_a_pod_that_runs_has_what_it_says_or_what_its_class_says(
+        self, tmp_path: Path, spec: dict[str, Any], priority: int
+    ) -> None:
+        running = pod_json("old", on="node-1", spec=spec)
+        cluster = cluster_of(tmp_path, *self.CLASSES, node_json("node-1"), running)
+        (pod,) = cluster.snapshot.nodes["node-1"].pods
+        assert pod.priority == priority
+
     def test_an_unknown_class_is_refused(self, tmp_path: Path) -> None:
         cluster = cluster_of(tmp_path, *self.CLASSES)
         with pytest.raises(ManifestError) as raised:

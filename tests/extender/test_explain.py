@@ -94,9 +94,9 @@ def test_a_pod_that_may_not_preempt() -> None:
 
 
 def test_what_is_not_judged_is_named() -> None:
-    spread = pod("vip", cpu="2", priority=10, filters=frozenset({"PodTopologySpread"}))
+    spread = pod("vip", cpu="2", priority=10, filters=frozenset({"VolumeZone"}))
     decision = explain_preempt(spread, CLUSTER, DEFAULT_RULES, None)
-    assert preempt_document(decision)["unjudged"] == ["PodTopologySpread"]
+    assert preempt_document(decision)["unjudged"] == ["VolumeZone"]
     assert "not judged, so the answer may be too hopeful" in shown(preempt_table(decision, COST))
 
 

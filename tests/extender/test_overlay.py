@@ -138,3 +138,11 @@ def test_a_deadline_ends_all_of_a_promise_that_nobody_kept() -> None:
     assert made.expire(29.9) == frozenset()
     assert made.expire(30.0) == {"node-1"}
     assert made.over(NODE) is NODE
+
+
+def test_a_nomination_that_was_known_already_does_not_end_a_newer_one() -> None:
+    earlier = replace(VIP, nominated_node="node-9")
+    kept = overlay(replace(PROMISE, preemptor=earlier))
+    assert kept.saw(earlier) == set()
+    assert expected(kept.over(NODE)) == ["vip"]
+    assert kept.saw(replace(VIP, nominated_node="node-1")) == {"node-1"}

@@ -19,11 +19,11 @@ from tests.extender.conftest import live_cluster, preempt_body
 from tests.extender.go_decoder import Victims, preempted
 
 VIP = pod_json("vip", cpu="1", priority=10)
-SPREADING = pod_json(
+CLAIMING = pod_json(
     "vip",
     cpu="1",
     priority=10,
-    spec={"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
+    spec={"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]},
 )
 NOTHING = b'{"NodeNameToMetaVictims":{}}'
 FULL_NODES = (
@@ -140,7 +140,7 @@ class TestNothing:
         assert ask(preempt_body(hopeless), snapshot(*FULL_NODES)).answer.body == NOTHING
 
     def test_where_a_filter_is_not_implemented_and_nothing_is_offered(self) -> None:
-        outcome = ask(preempt_body(SPREADING), snapshot(*FULL_NODES), search=Search.CLUSTER)
+        outcome = ask(preempt_body(CLAIMING), snapshot(*FULL_NODES), search=Search.CLUSTER)
         assert outcome.answer.body == NOTHING
 
     @pytest.mark.parametrize("entries", [None, {}, {"node-1": None}])
@@ -153,14 +153,15 @@ class TestDeferred:
     """Where we cannot judge: the best of kube-scheduler's offers that passes the guard rails."""
 
     def test_picks_by_the_same_criteria_and_says_why_it_deferred(self) -> None:
-        body = preempt_body(SPREADING, node_1=["web"], node_2=["batch"])
+        body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
         outcome = ask(body, snapshot(*FULL_NODES))
         assert outcome.entries == {"node-2": Victims(("batch",), 0)}
-        assert outcome.answer.notes == ("deferred: not judged here: PodTopologySpread",)
+        unjudged = "NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone"
+        assert outcome.answer.notes == (f"deferred: not judged here: {unjudged}",)
 
     def test_keeps_what_kube_scheduler_counted(self) -> None:
         entries = {"node-1": {"Pods": [{"UID": "web"}], "NumPDBViolations": 3}}
-        body = encoded({"Pod": SPREADING, "NodeNameToMetaVictims": entries})
+        body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})
         outcome = ask(body, snapshot(*FULL_NODES))
         assert outcome.entries == {"node-1": Victims(("web",), 3)}
 
@@ -174,7 +175,7 @@ class TestDeferred:
         moment = snapshot(
             node("node-1"), pod("a", on="node-1", priority=1), pod("b", on="node-1", priority=5)
         )
-        outcome = ask(preempt_body(SPREADING, node_1=["a", "b", "a"]), moment)
+        outcome = ask(preempt_body(CLAIMING, node_1=["a", "b", "a"]), moment)
         assert outcome.entries["node-1"].uids == ("b", "a")
 
     @pytest.mark.parametrize(
@@ -189,42 +190,42 @@ class TestDeferred:
     )
     def test_leaves_out_an_offer_that_does_not_hold(self, uids: list[str], problem: str) -> None:
         moment = snapshot(*FULL_NODES, pod("equal", on="node-1", priority=10))
-        outcome = ask(preempt_body(SPREADING, node_1=uids, node_2=["batch"]), moment)
+        outcome = ask(preempt_body(CLAIMING, node_1=uids, node_2=["batch"]), moment)
         assert set(outcome.entries) == {"node-2"}
         assert f"left out: {problem}" in outcome.answer.notes
-        assert ask(preempt_body(SPREADING, node_1=uids), moment).answer.body == NOTHING
+        assert ask(preempt_body(CLAIMING, node_1=uids), moment).answer.body == NOTHING
 
     def test_a_null_victim_voids_its_offer(self) -> None:
         entries = {"node-1": {"Pods": [{"UID": "web"}, None], "NumPDBViolations": 0}}
-        body = encoded({"Pod": SPREADING, "NodeNameToMetaVictims": entries})
+        body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})
         assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
 
     def test_a_guard_of_the_policy_holds_against_kube_scheduler_too(self) -> None:
         guard = Guard("web stays", lambda each: each.name == "web")
         rules = replace(DEFAULT_RULES, policy=Policy("careful", guards=(guard,)))
-        body = preempt_body(SPREADING, node_1=["web"])
+        body = preempt_body(CLAIMING, node_1=["web"])
         outcome = ask(body, snapshot(*FULL_NODES), rules=rules)
         assert outcome.answer.body == NOTHING
         assert "left out: victim default/web is protected by web stays" in outcome.answer.notes
 
     def test_a_node_without_victims_is_passed_on_only_if_there_is_no_other(self) -> None:
         moment = snapshot(*FULL_NODES)
-        alone = ask(preempt_body(SPREADING, node_1=[]), moment)
+        alone = ask(preempt_body(CLAIMING, node_1=[]), moment)
         assert alone.entries == {"node-1": Victims((), 0)}
-        beside = ask(preempt_body(SPREADING, node_1=[], node_2=["batch"]), moment)
+        beside = ask(preempt_body(CLAIMING, node_1=[], node_2=["batch"]), moment)
         assert set(beside.entries) == {"node-2"}
 
     def test_of_several_nodes_without_victims_the_first_by_name_is_passed_on(self) -> None:
-        outcome = ask(preempt_body(SPREADING, node_2=[], node_1=[]), snapshot(*FULL_NODES))
+        outcome = ask(preempt_body(CLAIMING, node_2=[], node_1=[]), snapshot(*FULL_NODES))
         assert set(outcome.entries) == {"node-1"}
 
     def test_a_release_that_refuses_nodes_without_victims_gets_none(self) -> None:
         rules = replace(DEFAULT_RULES, release=RELEASES["1.37"])
-        body = preempt_body(SPREADING, node_1=[])
+        body = preempt_body(CLAIMING, node_1=[])
         assert ask(body, snapshot(*FULL_NODES), rules=rules).answer.body == NOTHING
 
     def test_the_rival_that_lost_is_named_by_the_criterion_that_decided(self) -> None:
-        body = preempt_body(SPREADING, node_1=["web"], node_2=["batch"])
+        body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
         decision = ask(body, snapshot(*FULL_NODES)).answer.decision
         assert "vip goes to node-2, decided by lowest priority of the first victim" in next(
             iter(decision.describe())
@@ -232,7 +233,7 @@ class TestDeferred:
 
 
 @pytest.mark.parametrize("search", Search)
-@pytest.mark.parametrize("preemptor", [VIP, SPREADING])
+@pytest.mark.parametrize("preemptor", [VIP, CLAIMING])
 def test_a_broken_pod_is_no_victim_and_its_node_no_candidate(
     search: Search, preemptor: dict[str, Any]
 ) -> None:

@@ -335,14 +335,7 @@ VOLUMES = {"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZon
     ("spec", "filters"),
     [
         ({}, set()),
-        ({"affinity": {"podAffinity": {NODE_REQUIRED: [{}]}}}, {"InterPodAffinity"}),
-        ({"affinity": {"podAntiAffinity": {NODE_REQUIRED: [{}]}}}, {"InterPodAffinity"}),
-        ({"affinity": {"podAffinity": {NODE_REQUIRED: []}}}, set()),
-        (
-            {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
-            {"PodTopologySpread"},
-        ),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, set()),
+        ({"affinity": {"podAffinity": {NODE_REQUIRED: [{}]}}}, set()),
         ({"volumes": [{"emptyDir": {}}, {"configMap": {"name": "x"}}]}, set()),
         ({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, VOLUMES),
         ({"volumes": [{"ephemeral": {"volumeClaimTemplate": {}}}]}, VOLUMES),
