@@ -27,6 +27,8 @@ from policies.preemption import Coverage, ineligibility, select_victims
 from policies.upstream import NEWEST, Release
 
 _PREFIX = "preemption: "
+# The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
+_CLAIMS = "no new claims to deallocate, "
 # kube-scheduler gives up before it filters (ErrNoNodesAvailable in pkg/scheduler/schedule_one.go).
 _NO_NODES = "no nodes available to schedule pods"
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
@@ -93,7 +95,7 @@ def post_filter(
     nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
     reason = ineligibility(pod, snapshot, nominated)
     if reason is not None:
-        return _ineligible(filtering, reason, f"{failure} {_PREFIX}{reason}")
+        return _ineligible(filtering, reason, f"{failure} {_refusal(reason, rules)}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pod, snapshot, tried, rules)
     order = rules.policy.candidates
@@ -195,7 +197,11 @@ def _outcome(
         return _PREFIX + (errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     reasons = [reason for refusal in refusals.values() for reason in refusal.reasons]
     untried = nodes - len(refusals)
-    return _PREFIX + fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried])
+    return _refusal(fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried]), rules)
+
+
+def _refusal(text: str, rules: Rules) -> str:
+    return f"{_CLAIMS if rules.release.mentions_claims else ''}{_PREFIX}{text}"
 
 
 def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:

@@ -161,7 +161,7 @@ def test_a_broken_budget_costs_more_than_any_priority() -> None:
 # The message
 
 
-def message(cluster: Snapshot, asking: Pod, release: str = "1.36") -> str:
+def message(cluster: Snapshot, asking: Pod, release: str = "1.33") -> str:
     return preempt(asking, cluster, Rules(RELEASES[release])).message
 
 
@@ -196,6 +196,23 @@ def test_without_any_node_kube_scheduler_does_not_even_filter(*, preempts: bool)
     decision = preempt(pod("job", cpu="1", preempts=preempts), snapshot())
     assert decision.message == "no nodes available to schedule pods"
     assert (decision.chosen, decision.candidates, decision.rejected) == (None, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("release", "claims"),
+    [
+        ("1.33", ""),
+        ("1.34", "no new claims to deallocate, "),
+        ("1.36", "no new claims to deallocate, "),
+        ("1.37", ""),
+    ],
+)
+def test_a_failure_tells_what_became_of_claims_from_1_34_to_1_36(release: str, claims: str) -> None:
+    asking = pod("job", cpu="1", priority=0)
+    assert message(cluster_of(full("a")), asking, release) == (
+        f"0/1 nodes are available: 1 Insufficient cpu. {claims}"
+        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
 
 
 def test_an_ineligible_pod_is_told_why() -> None:

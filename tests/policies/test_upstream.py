@@ -35,6 +35,7 @@ CHANGES = {
     "taint_reason": ["1.34"],
     "oversized_is_unresolvable": ["1.34"],
     "names_unexamined_nodes": ["1.32"],
+    "mentions_claims": ["1.34", "1.37"],
     "announces_placement": ["1.37"],
     "budget_after_violation": ["1.37"],
     "empty_selector": ["1.38"],
