@@ -64,6 +64,8 @@ async def _answer(
     except web.HTTPRequestEntityTooLarge:
         problem = f"the body is larger than the limit of {body_limit} bytes"
         return _refusal(service, verb, 413, problem)
+    except web.RequestPayloadError as error:
+        return _refusal(service, verb, 400, f"the body cannot be read: {error}")
     except tuple(_STATUSES) as error:
         return _refusal(service, verb, _STATUSES[type(error)], str(error))
     except Exception as error:  # noqa: BLE001
@@ -73,8 +75,9 @@ async def _answer(
 
 
 def _refusal(service: Service, verb: str, status: int, problem: str) -> web.Response:
-    service.journal.refused(verb, status, problem)
-    return web.Response(status=status, text=f"reprieve: {problem}\n")
+    line = " ".join(problem.split())  # names in a problem are the caller's, line ends and all
+    service.journal.refused(verb, status, line)
+    return web.Response(status=status, text=f"reprieve: {line}\n")
 
 
 async def _healthy(_: web.Request) -> web.Response:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import msgspec
 import structlog
 import typer
 from rich.console import Console, RenderableType
+from typer.exceptions import TyperException
 
 from extender.clusterfile import load_cluster, load_pod
 from extender.config import Config, ConfigError, find_policy, load_config
@@ -28,12 +30,13 @@ from extender.explain import (
     filter_document,
     preempt_document,
 )
+from extender.journal import Journal
 from extender.kube.clock import SystemClock
 from extender.kube.connection import ConnectionConfigError, connect
 from extender.kube.decoding import ObjectError
 from extender.kube.manifests import ManifestError
 from extender.kube.transport import Transport
-from extender.serving import running, until_told_to_stop
+from extender.serving import Running, running, told_to_stop
 from extender.tables import filter_table, preempt_table
 from extender.verdict import Search
 from policies import decide_filter
@@ -41,8 +44,18 @@ from policies.filtering import IN_TREE, Filter, UnknownFilterError, named
 from policies.reference import Rules
 from policies.upstream import NEWEST, UnknownReleaseError, release
 
-Embed = Callable[[str], AbstractAsyncContextManager[Transport]]
-"""Starts a shipped cluster by its scenario's name and gives the way to it; raises ConfigError."""
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A cluster in this process, a journal, and what to tell once the extender is served."""
+
+    transport: Transport
+    journal: Journal
+    tell: Callable[[Running], Awaitable[None]]
+
+
+Embed = Callable[[str], AbstractAsyncContextManager[Embedded]]
+"""Starts a shipped cluster by its scenario's name; raises ConfigError."""
 
 USER_ERRORS = (
     ConfigError,
@@ -56,9 +69,12 @@ USER_ERRORS = (
 
 def _moment(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z") from None
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z")
+    return moment
 
 
 class Output(Enum):
@@ -83,18 +99,20 @@ FilterNames = Annotated[
 OutputForm = Annotated[
     Output | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
 ]
-Now = Annotated[str | None, typer.Option("--now", metavar="RFC3339", help="The time to decide at.")]
+Now = Annotated[
+    datetime | None,
+    typer.Option("--now", metavar="RFC3339", parser=_moment, help="The time to decide at."),
+]
 
 
 def build(embed: Embed) -> typer.Typer:
     """Build the command line; ``embed`` starts the cluster that ``serve --embedded`` names."""
     app = typer.Typer(
-        no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    explain = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    explain = typer.Typer(rich_markup_mode=None)
     app.add_typer(explain, name="explain", help="Explain a decision; no server needed.")
     explain.command("filter", epilog=_example("explain filter --cluster c.yaml --pod p.yaml"))(
         _explain_filter
@@ -110,10 +128,18 @@ def run(app: typer.Typer) -> None:
     """Run a command line; the user's mistakes become one line on stderr and exit code 2."""
     log_to_stderr()
     try:
-        app()
+        code = app(prog_name="reprieve", standalone_mode=False)
+    except TyperException as error:
+        _refuse(f"{error.format_message().rstrip('.')}; see reprieve --help")
     except USER_ERRORS as error:
-        print(f"reprieve: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
-        sys.exit(2)
+        _refuse(str(error))
+    sys.exit(code)
+
+
+def _refuse(problem: str) -> NoReturn:
+    line = " ".join(problem.split())
+    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice
+    sys.exit(2)
 
 
 def log_to_stderr() -> None:
@@ -227,22 +253,28 @@ async def _serve(
     embed: Embed,
 ) -> None:
     async with AsyncExitStack() as stack:
+        inside: Embedded | None = None
         transport: Transport
         if embedded is not None:
-            transport = await stack.enter_async_context(embed(embedded))
+            inside = await stack.enter_async_context(embed(embedded))
+            transport = inside.transport
         else:
             transport = await connect(server, kubeconfig)
             stack.push_async_callback(transport.close)
+        journal = None if inside is None else inside.journal
         # Jitter only: nothing that is decided depends on it.
         rng = random.Random()  # noqa: S311
         try:
             extender = await stack.enter_async_context(
-                running(config, transport, SystemClock(), rng)
+                running(config, transport, SystemClock(), rng, journal)
             )
         except OSError as error:
             raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
+        stop = told_to_stop()  # before the line that invites others to send the signal
         print(f"listening on {extender.url}", flush=True)  # noqa: T201 - promised on stdout
-        await until_told_to_stop()
+        if inside is not None:
+            await inside.tell(extender)
+        await stop.wait()
 
 
 def _filters(names: str | None) -> tuple[Filter, ...]:

@@ -11,7 +11,7 @@ A broken object is set aside with one warning. A broken pod that occupies a node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import structlog
@@ -85,7 +85,7 @@ class LiveCluster:
             nodes=states,
             budgets=self.budgets.view(),
             namespaces=self._labels(),
-            repelling=self.pods.repelling(),
+            repelling=tuple(pod for pod in self.pods.repelling() if pod.node_name in states),
             generation=self._current.generation + 1,
         )
 
@@ -126,13 +126,12 @@ class Table(Generic[T]):
 
     def replace(self, items: Sequence[T | Unreadable]) -> None:
         """Take a whole list in place of what was there."""
-        before = self.by_key
-        self.by_key = {}
+        listed = {self._key_of(item) for item in items}
+        for key in [key for key in self.by_key if key not in listed]:
+            self._forget(key)
+        self._warn.forget_all_but(listed)
         for item in items:
             self.upsert(item)
-        for key, item in before.items():
-            if key not in self.by_key:
-                self._change(item)
 
     def upsert(self, item: T | Unreadable) -> None:
         """Take a new or changed object; a broken one takes its predecessor's place as a gap."""
@@ -140,12 +139,19 @@ class Table(Generic[T]):
             self._warn(item)
             self._forget(item.key)
             return
-        self.by_key[self._key(item)] = item
-        self._change(item)
+        key = self._key(item)
+        if self.by_key.get(key) != item:
+            self.by_key[key] = item
+            self._change(item)
 
     def remove(self, item: T | Unreadable) -> None:
         """Drop an object."""
-        self._forget(item.key if isinstance(item, Unreadable) else self._key(item))
+        key = self._key_of(item)
+        self._warn.forget(key)
+        self._forget(key)
+
+    def _key_of(self, item: T | Unreadable) -> str:
+        return item.key if isinstance(item, Unreadable) else self._key(item)
 
     def _forget(self, key: str) -> None:
         item = self.by_key.pop(key, None)
@@ -195,21 +201,29 @@ class PodTable:
             self.upsert(item)
 
     def upsert(self, item: Pod | Unreadable) -> None:
-        """Take a new or changed pod."""
-        self._unfile(item.key)
-        self.by_key[item.key] = item
-        if isinstance(item, Unreadable):
-            self._warn(item)
-            self._file_unread(item)
-        else:
-            self._file(item)
+        """Take a new or changed pod; one that differs in nothing that is read changes nothing."""
+        if self.by_key.get(item.key) != item:
+            self._replace(item)
+        if isinstance(item, Pod):
             self._touch(self._overlay.saw(item))
 
     def remove(self, item: Pod | Unreadable) -> None:
         """Drop a pod."""
         self._drop(item.key)
 
+    def _replace(self, item: Pod | Unreadable) -> None:
+        old = self._unfile(item.key)
+        if isinstance(old, Pod) and old.uid != item.uid:
+            self._touch(self._overlay.lost(old))  # another pod has taken the name
+        self.by_key[item.key] = item
+        if isinstance(item, Unreadable):
+            self._warn(item)
+            self._file_unread(item)
+        else:
+            self._file(item)
+
     def _drop(self, key: str) -> None:
+        self._warn.forget(key)
         gone = self._unfile(key)
         if isinstance(gone, Pod):
             self._touch(self._overlay.lost(gone))
@@ -269,6 +283,14 @@ class Warnings:
         if self._said.get(item.key) != item.problem:
             self._said[item.key] = item.problem
             self._log.warning("object_skipped", kind=item.kind, key=item.key, problem=item.problem)
+
+    def forget(self, key: str) -> None:
+        """Take note that the object is gone."""
+        self._said.pop(key, None)
+
+    def forget_all_but(self, keys: Collection[str]) -> None:
+        """Take note of all that are left."""
+        self._said = {key: problem for key, problem in self._said.items() if key in keys}
 
 
 def _budget_key(budget: DisruptionBudget) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from extender.cluster import LiveCluster
-from extender.kube.decoding import Unreadable, tolerant
+from extender.kube.decoding import ObjectError, Unreadable, tolerant
 from extender.kube.manifests import Manifest, ManifestError, read_manifests
 from extender.kube.objects import (
     PriorityClass,
@@ -58,40 +58,65 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
     cluster.namespaces.replace(_decoded(manifests, "Namespace", decode_namespace))
     cluster.nodes.replace(_decoded(manifests, "Node", decode_node))
     cluster.budgets.replace(_decoded(manifests, "PodDisruptionBudget", decode_budget))
-    cluster.pods.replace(_decoded(manifests, "Pod", lambda raw: decode_pod(raw, release)))
     found = _decoded(manifests, "PriorityClass", decode_priority_class)
     classes = {each.name: each for each in found if isinstance(each, PriorityClass)}
-    return ClusterFiles(cluster.snapshot(), {**_SYSTEM_CLASSES, **classes})
+    classes = {**_SYSTEM_CLASSES, **classes}
+
+    def read_pod(raw: bytes) -> Pod:
+        # A pod that runs was admitted already. Only what was written by hand may lack the priority
+        # of the class that it names; naming none as well, it counts as upstream counts it, as 0.
+        pod = _pod(raw, release)
+        named = _asked(raw).priorityClassName
+        return _admitted(pod, raw, classes) if named in classes else pod
+
+    cluster.pods.replace(_decoded(manifests, "Pod", read_pod))
+    return ClusterFiles(cluster.snapshot(), classes)
 
 
 def load_pod(path: str, cluster: ClusterFiles, release: Release) -> Pod:
     """Read the one pod to decide on, with the priority that admission would give it.
 
-    Raises ManifestError, or ObjectError if the pod cannot be read.
+    Raises ManifestError, also if the pod cannot be read.
     """
     pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
     if len(pods) != 1:
         raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
-    pod = decode_pod(pods[0].raw, release)
-    return _admitted(pod, pods[0], cluster.priority_classes)
+    try:
+        pod = _pod(pods[0].raw, release)
+    except ObjectError as error:
+        raise ManifestError(f"{pods[0].source}: {error}") from None
+    asked = _asked(pods[0].raw)
+    known = (None, "", *cluster.priority_classes)
+    if asked.priority is None and asked.priorityClassName not in known:
+        raise ManifestError(
+            f"{pods[0].source}: spec.priorityClassName: no PriorityClass "
+            f"{asked.priorityClassName!r} "
+            "in the cluster's files"
+        )
+    return _admitted(pod, pods[0].raw, cluster.priority_classes)
 
 
-def _admitted(pod: Pod, manifest: Manifest, classes: Mapping[str, PriorityClass]) -> Pod:
+def _pod(raw: bytes, release: Release) -> Pod:
+    """Read a pod; one written by hand has no UID, and as pods are told apart by it, gets one."""
+    pod = decode_pod(raw, release)
+    return pod if pod.uid else replace(pod, uid=pod.key)
+
+
+def _admitted(pod: Pod, raw: bytes, classes: Mapping[str, PriorityClass]) -> Pod:
     """Do as the Priority admission plugin: a pod without a priority gets that of its class."""
-    asked = msgspec.json.decode(manifest.raw, type=_AskingPod).spec
+    asked = _asked(raw)
     if asked.priority is not None:
         return pod
     named = asked.priorityClassName
-    if named and named not in classes:
-        raise ManifestError(
-            f"{manifest.source}: spec.priorityClassName: no PriorityClass {named!r} "
-            "in the cluster's files"
-        )
-    chosen = classes[named] if named else _default(classes)
+    chosen = classes.get(named) if named else _default(classes)
     if chosen is None:
         return pod
     preempts = chosen.preempts if asked.preemptionPolicy is None else pod.preempts
     return replace(pod, priority=chosen.value, preempts=preempts)
+
+
+def _asked(raw: bytes) -> _Asked:
+    return msgspec.json.decode(raw, type=_AskingPod).spec
 
 
 def _default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:

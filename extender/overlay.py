@@ -53,8 +53,15 @@ class Overlay:
     def saw(self, pod: Pod) -> frozenset[str]:
         """Take note of a pod as the watch shows it; give the nodes whose promises changed."""
         departing = terminating_by_preemption(pod) or pod.finished
-        settled = pod.node_name is not None or pod.nominated_node is not None
-        return self._settle(pod.uid, ends_victim=departing, ends_nomination=settled or pod.finished)
+        return self._settle(pod.uid, ends_victim=departing, ends_nomination=self._has_moved_on(pod))
+
+    def _has_moved_on(self, pod: Pod) -> bool:
+        """Tell whether the watch shows of a preemptor more than was known when it was promised."""
+        promise = self._promises.get(pod.uid)
+        if promise is None:
+            return False
+        known = (None, promise.preemptor.nominated_node)
+        return pod.finished or pod.node_name is not None or pod.nominated_node not in known
 
     def lost(self, pod: Pod) -> frozenset[str]:
         """Take note that a pod is gone; give the nodes whose promises changed."""
@@ -87,7 +94,7 @@ class Overlay:
         changed: set[str] = set()
         for key, promise in list(self._promises.items()):
             kept = promise
-            if ends_nomination and key == uid:
+            if ends_nomination and key == uid and kept.nominates:
                 kept = replace(kept, nominates=False)
             if ends_victim and uid in kept.victims:
                 kept = replace(kept, victims=kept.victims - {uid})

@@ -51,7 +51,7 @@ def answer(args: PreemptArgs, situation: Situation) -> Answer:
     ]
     if not decision.eligible:
         return _answer(decision, None, [*notes, decision.reason])
-    if args.offers and (decision.chosen is None or decision.unjudged):
+    if decision.unjudged or (args.offers and decision.chosen is None):
         notes.append(_why_deferred(decision))
         decision = _deferred(args, situation, decision, notes)
     chosen = decision.chosen
@@ -91,10 +91,11 @@ def _deferred(
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
     order = situation.rules.policy.candidates
     ranked = order.sort(costly)
+    # A node without victims has nothing to be ranked by: passed on only if there is no other.
+    fallback = candidates[min(candidates)] if candidates else None
     return replace(
         decision,
-        # A node without victims has nothing to be ranked by: passed on only if there is no other.
-        chosen=next(iter(ranked or candidates.values()), None),
+        chosen=ranked[0] if ranked else fallback,
         candidates=candidates,
         decided_by=order.separating(*ranked[:2]) if len(ranked) > 1 else None,
     )
@@ -108,8 +109,8 @@ def _as_candidate(node: str, offer: wire.Offer, snapshot: Snapshot) -> Candidate
     present = {pod.uid: pod for pod in state.pods}
     missing = [uid for uid in offer.uids if uid not in present]
     if missing:
-        return f"victim {missing[0]} is not on node {node}"
-    victims = IMPORTANCE.sort(present[uid] for uid in offer.uids)
+        return f"victim {missing[0] or '(without a UID)'} is not on node {node}"
+    victims = IMPORTANCE.sort(present[uid] for uid in set(offer.uids))
     return Candidate(node, VictimSet(tuple(victims), offer.violations))
 
 

@@ -85,13 +85,13 @@ async def running(
                 task.cancel()
 
 
-async def until_told_to_stop() -> None:
-    """Return on SIGINT or SIGTERM."""
+def told_to_stop() -> asyncio.Event:
+    """Give an event that SIGINT and SIGTERM set from now on."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    return stop
 
 
 @asynccontextmanager
@@ -102,7 +102,8 @@ async def _listening(app: web.Application, config: Config) -> AsyncIterator[str]
         site = web.TCPSite(runner, config.host, config.port)
         await site.start()
         port = runner.addresses[0][1]
-        yield f"http://{config.host}:{port}"
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        yield f"http://{host}:{port}"
     finally:
         await runner.cleanup()
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -130,36 +130,51 @@ class _Nodes(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+# An int64 in Go; kube-scheduler counts with it, so it is never negative.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 class _MetaPodIn(msgspec.Struct):
-    UID: str = ""
+    UID: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _MetaOffer(msgspec.Struct):
     Pods: list[_MetaPodIn | None] | msgspec.UnsetType | None = msgspec.UNSET
-    NumPDBViolations: int | msgspec.UnsetType | None = msgspec.UNSET
+    NumPDBViolations: _Count | msgspec.UnsetType | None = msgspec.UNSET
 
     def uids(self) -> Iterable[str]:
-        return (pod.UID for pod in self.Pods or () if pod is not None and pod.UID)
+        return ((pod and pod.UID) or _NOBODY for pod in self.Pods or ())
+
+    def is_spelled_otherwise(self) -> bool:
+        # Go always writes every key, so a missing one hints at another casing.
+        return msgspec.UNSET in (self.Pods, self.NumPDBViolations) or any(
+            pod is not None and pod.UID is msgspec.UNSET for pod in self.Pods or ()
+        )
 
 
 class _Identity(msgspec.Struct):
-    uid: str = ""
+    uid: str | None = None
 
 
 class _Victim(msgspec.Struct):
-    metadata: _Identity
+    metadata: _Identity | None = None
 
 
 class _FullOffer(msgspec.Struct):
     Pods: list[_Victim | None] | msgspec.UnsetType | None = msgspec.UNSET
-    NumPDBViolations: int | msgspec.UnsetType | None = msgspec.UNSET
+    NumPDBViolations: _Count | msgspec.UnsetType | None = msgspec.UNSET
 
     def uids(self) -> Iterable[str]:
-        return (pod.metadata.uid for pod in self.Pods or () if pod is not None)
+        return ((pod and pod.metadata and pod.metadata.uid) or _NOBODY for pod in self.Pods or ())
+
+    def is_spelled_otherwise(self) -> bool:
+        return msgspec.UNSET in (self.Pods, self.NumPDBViolations)
 
 
 O = TypeVar("O", _MetaOffer, _FullOffer)  # noqa: E741 - an offer
 
+# A null victim keeps its place, so that nobody takes the rest of the offer for the whole of it.
+_NOBODY = ""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NULL = b"null"
 _SPELLINGS = {name.lower(): name for name in ("Pods", "NumPDBViolations", "UID")}
@@ -173,6 +188,8 @@ def _fields(body: bytes, what: str) -> dict[str, msgspec.Raw]:
         raise WireError(f"{what}: expected a JSON object") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise WireError(f"{what}: not JSON: {error}") from None
+    except RecursionError:
+        raise WireError(f"{what}: nested too deeply") from None
     return {name.lower(): value for name, value in raw.items() if bytes(value) != _NULL}
 
 
@@ -194,31 +211,37 @@ def _typed(fields: Mapping[str, msgspec.Raw], name: str, kind: type[T]) -> T | N
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         raise WireError(f"{name}: {error}".replace("`", "").replace(" - at $", " at ")) from None
+    except UnicodeDecodeError as error:
+        raise WireError(f"{name}: not UTF-8: {error.reason}") from None
 
 
 def _victims(
     fields: Mapping[str, msgspec.Raw], name: str, kind: type[dict[str, O | None]]
 ) -> dict[str, O | None] | None:
     offers = _typed(fields, name, kind)
-    if offers is None or not any(_is_spelled_otherwise(offer) for offer in offers.values()):
+    if offers is None or not any(
+        offer and offer.is_spelled_otherwise() for offer in offers.values()
+    ):
         return offers
     respelled = msgspec.json.encode(_respelled(msgspec.json.decode(fields[name.lower()])))
     return _typed({name.lower(): msgspec.Raw(respelled)}, name, kind)
 
 
-def _is_spelled_otherwise(offer: _MetaOffer | _FullOffer | None) -> bool:
-    # Go always writes both keys, so a missing one hints at another casing.
-    return offer is not None and msgspec.UNSET in (offer.Pods, offer.NumPDBViolations)
-
-
 def _respelled(victims: dict[str, dict[str, object] | None]) -> object:
-    """Give the victims with Go's names for their keys, whatever their casing."""
-    return {node: offer and _with_go_names(offer) for node, offer in victims.items()}
+    """Give the victims with Go's names for their keys, whatever their casing.
+
+    The keys of a pod itself stay: they are Kubernetes JSON, where ``uid`` is in lower case.
+    """
+    return {node: offer and _respelled_offer(offer) for node, offer in victims.items()}
 
 
-def _with_go_names(value: object) -> object:
-    if isinstance(value, list):
-        return [_with_go_names(item) for item in value]
-    if isinstance(value, dict):
-        return {_SPELLINGS.get(k.lower(), k): _with_go_names(v) for k, v in value.items()}
-    return value
+def _respelled_offer(offer: dict[str, object]) -> dict[str, object]:
+    named = _with_go_names(offer)
+    pods = named.get("Pods")
+    if isinstance(pods, list):
+        named["Pods"] = [_with_go_names(pod) if isinstance(pod, dict) else pod for pod in pods]
+    return named
+
+
+def _with_go_names(value: dict[str, object]) -> dict[str, object]:
+    return {_SPELLINGS.get(key.lower(), key): each for key, each in value.items()}

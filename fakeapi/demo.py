@@ -97,7 +97,11 @@ async def _ask(
     console.print(Rule(question.title, align="left"))
     async with session.post(f"{extender.url}/{question.verb}", data=question.body) as response:
         text = await response.text()
-    console.print(f"POST /{question.verb} → {response.status} {text[:_SHOWN_BYTES]}", style="dim")
+    console.print(
+        f"POST /{question.verb} → {response.status} {text[:_SHOWN_BYTES]}",
+        style="dim",
+        markup=False,
+    )
     answer = witness.last
     if response.status != 200 or answer is None:
         raise RuntimeError(f"{question.title}: the extender answered {response.status}: {text}")
@@ -107,7 +111,7 @@ async def _ask(
         policy = extender.service.rules.policy
         console.print(preempt_table(answer.decision, policy.candidates))
     for note in answer.notes:
-        console.print(f"note: {note}", style="yellow")
+        console.print(f"note: {note}", style="yellow", markup=False)
 
 
 def _captured() -> Iterator[Question]:

@@ -25,6 +25,11 @@ class Code(Enum):
     NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
     AFFINITY_CONFLICT = "pod affinity terms conflict"
     NOT_EXAMINED = "node(s) didn't satisfy plugin(s) [{0}]"
+    POD_AFFINITY = "node(s) didn't match pod affinity rules"
+    POD_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+    EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+    SPREAD = "node(s) didn't match pod topology spread constraints"
+    SPREAD_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
     HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
     TOO_MANY_PODS = "Too many pods"
     INSUFFICIENT = "Insufficient {0}"
@@ -187,7 +192,8 @@ def _describe_candidate(candidate: Candidate) -> Iterator[str]:
 
 
 def _resolution(rejection: Rejection) -> str:
-    return "" if rejection.resolvable else " (eviction cannot help)"
+    fits = rejection.reasons[:1] == (Reason(Code.FEASIBLE),)
+    return "" if rejection.resolvable or fits else " (eviction cannot help)"
 
 
 def _unjudged(filters: frozenset[str]) -> Iterator[str]:

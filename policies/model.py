@@ -80,15 +80,33 @@ class AffinityTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A hard spread constraint: no domain may exceed the emptiest by more than ``max_skew``.
+
+    Domains are the values of the node label ``topology_key``. ``selector`` says which pods count
+    (None: none). With fewer than ``min_domains`` domains the emptiest counts as empty. Nodes that
+    the pod's node affinity, or their own taints, keep it from are left out if ``honors_affinity``
+    or ``honors_taints`` say so.
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: LabelSelector | None
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     """A pod, as far as scheduling reads it.
 
     ``priority`` is 0 where the object has none. ``started_ns`` is None until the kubelet has set
     it. ``preempted`` tells that kube-scheduler has marked the pod as its victim (its first
     DisruptionTarget condition is True with reason PreemptionByScheduler). ``resource_names`` are
-    those that any container requests or limits, even at zero. ``filters`` names the in-tree filters
-    beyond the per-node ones that the pod's spec calls for (affinity, spreading, volumes, device
-    claims).
+    those that any container requests or limits, even at zero. ``affinity`` and
+    ``anti_affinity`` are required terms, ``spread`` hard constraints; ``filters`` names the in-tree
+    filters beyond these that the pod's spec calls for (volumes, device claims).
     """
 
     namespace: str
@@ -109,7 +127,9 @@ class Pod:
     node_selector: tuple[Requirement, ...] = ()
     node_affinity: NodeSelector | None = None
     tolerations: tuple[Toleration, ...] = ()
+    affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
     filters: frozenset[str] = frozenset()
 
     @property
@@ -150,6 +170,11 @@ class DisruptionBudget:
     selector: LabelSelector | None
     allowed: int
     disrupted: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

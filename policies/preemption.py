@@ -17,8 +17,9 @@ Sources: pkg/scheduler/framework/preemption and plugins/defaultpreemption, v1.30
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policies.decision import Candidate, Code, Rejection, VictimSet, unresolvable
 from policies.filtering import Pipeline
@@ -64,27 +65,49 @@ def terminating_by_preemption(pod: Pod) -> bool:
     return pod.terminating and pod.preempted
 
 
-def group_by_budget(
-    pods: Iterable[Pod], budgets: Sequence[DisruptionBudget], release: Release
-) -> BudgetGroups:
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which budgets speak of which pods, found once for all pods that have the same labels.
+
+    A cluster has few distinct sets of labels beside its pods, so a dry run over many nodes matches
+    selectors rarely.
+    """
+
+    budgets: Sequence[DisruptionBudget]
+    release: Release
+    _found: dict[tuple[str, frozenset[tuple[str, str]]], tuple[DisruptionBudget, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def of(self, pod: Pod) -> tuple[DisruptionBudget, ...]:
+        """Give the budgets that cover ``pod``, in their order."""
+        key = (pod.namespace, frozenset(pod.labels.items()))
+        found = self._found.get(key)
+        if found is None:
+            found = tuple(each for each in self.budgets if covers(each, pod, self.release))
+            self._found[key] = found
+        return found
+
+
+def group_by_budget(pods: Iterable[Pod], coverage: Coverage) -> BudgetGroups:
     """Charge each pod in turn to the budgets that cover it; those that overdraw one are violating.
 
     The counters start from each budget's ``allowed`` and live for this call only: disruptions on
     other nodes are not counted. A pod whose eviction a budget has charged already is not charged
     again.
     """
-    allowed = [budget.allowed for budget in budgets]
+    spent: Counter[str] = Counter()
     violating: list[Pod] = []
     others: list[Pod] = []
     for pod in pods:
         breaks = False
-        for index, budget in enumerate(budgets):
-            if not covers(budget, pod, release) or pod.name in budget.disrupted:
+        for budget in coverage.of(pod):
+            if pod.name in budget.disrupted:
                 continue
-            allowed[index] -= 1
-            if allowed[index] < 0:
+            spent[budget.key] += 1
+            if spent[budget.key] > budget.allowed:
                 breaks = True
-                if release.budget_after_violation is BudgetAfterViolation.SPARED:
+                if coverage.release.budget_after_violation is BudgetAfterViolation.SPARED:
                     break
         (violating if breaks else others).append(pod)
     return BudgetGroups(tuple(violating), tuple(others))
@@ -126,8 +149,7 @@ class Trial:
 def select_victims(
     pipeline: Pipeline,
     node: NodeState,
-    budgets: Sequence[DisruptionBudget],
-    release: Release,
+    coverage: Coverage,
     policy: Policy,
 ) -> Candidate | Rejection:
     """Find who must leave ``node``, or why that cannot help (SelectVictimsOnNode)."""
@@ -144,7 +166,7 @@ def select_victims(
     objection = trial.objection()
     if objection is not None:
         return objection
-    groups = group_by_budget(potential, budgets, release)
+    groups = group_by_budget(potential, coverage)
     trial, lost_despite_budget = _reprieve(trial, groups.violating)
     trial, lost = _reprieve(trial, groups.others)
     # Whatever order the policy judged them in: kube-scheduler takes the first for the most

@@ -23,10 +23,14 @@ from policies.decision import (
 from policies.filtering import IN_TREE, Filter, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
-from policies.preemption import ineligibility, select_victims
+from policies.preemption import Coverage, ineligibility, select_victims
 from policies.upstream import NEWEST, Release
 
 _PREFIX = "preemption: "
+# The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
+_CLAIMS = "no new claims to deallocate, "
+# kube-scheduler gives up before it filters (ErrNoNodesAvailable in pkg/scheduler/schedule_one.go).
+_NO_NODES = "no nodes available to schedule pods"
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 
 
@@ -59,9 +63,7 @@ def filter_nodes(
             feasible.append(name)
         else:
             rejected[name] = rejection
-    return FilterDecision(
-        pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, snapshot, rules)
-    )
+    return FilterDecision(pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, rules))
 
 
 def preempt(
@@ -87,19 +89,13 @@ def post_filter(
     resolvable; names that the snapshot does not know are ignored.
     """
     pod, statuses = filtering.pod, filtering.rejected
+    if not snapshot.nodes:
+        return PreemptionDecision(pod, eligible=True, reason="", chosen=None, message=_NO_NODES)
     failure = _failure(filtering, rules)
     nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
     reason = ineligibility(pod, snapshot, nominated)
     if reason is not None:
-        return PreemptionDecision(
-            pod,
-            eligible=False,
-            reason=reason,
-            chosen=None,
-            rejected=statuses,
-            message=f"{failure} {_PREFIX}{reason}",
-            unjudged=filtering.unjudged,
-        )
+        return _ineligible(filtering, reason, f"{failure} {_refusal(reason, rules)}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pod, snapshot, tried, rules)
     order = rules.policy.candidates
@@ -119,6 +115,18 @@ def post_filter(
     )
 
 
+def _ineligible(filtering: FilterDecision, reason: str, message: str) -> PreemptionDecision:
+    return PreemptionDecision(
+        filtering.pod,
+        eligible=False,
+        reason=reason,
+        chosen=None,
+        rejected=filtering.rejected,
+        message=message,
+        unjudged=filtering.unjudged,
+    )
+
+
 def _potential(
     snapshot: Snapshot, statuses: Mapping[str, Rejection], given: Collection[str] | None
 ) -> list[str]:
@@ -132,12 +140,11 @@ def _dry_run(
     pod: Pod, snapshot: Snapshot, tried: Collection[str], rules: Rules
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
+    coverage = Coverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
-        found = select_victims(
-            pipeline, snapshot.nodes[name], snapshot.budgets, rules.release, rules.policy
-        )
+        found = select_victims(pipeline, snapshot.nodes[name], coverage, rules.policy)
         if isinstance(found, Candidate):
             candidates[name] = found
         else:
@@ -190,10 +197,12 @@ def _outcome(
         return _PREFIX + (errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     reasons = [reason for refusal in refusals.values() for reason in refusal.reasons]
     untried = nodes - len(refusals)
-    return _PREFIX + fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried])
+    return _refusal(fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried]), rules)
 
 
-def _unjudged(pod: Pod, snapshot: Snapshot, rules: Rules) -> frozenset[str]:
-    if rules.filters != IN_TREE:
-        return frozenset()
-    return unjudged(pod, snapshot)
+def _refusal(text: str, rules: Rules) -> str:
+    return f"{_CLAIMS if rules.release.mentions_claims else ''}{_PREFIX}{text}"
+
+
+def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:
+    return unjudged(pod) if rules.filters == IN_TREE else frozenset()

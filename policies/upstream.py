@@ -54,6 +54,7 @@ class Release:
     taint_reason: TaintReason
     oversized_is_unresolvable: bool  # a request above allocatable cannot be helped by eviction
     names_unexamined_nodes: bool  # nodes excluded before filtering appear in the message
+    mentions_claims: bool  # a failed preemption's sentence begins with what became of device claims
     announces_placement: bool  # a successful preemption adds its sentence to the message
     budget_after_violation: BudgetAfterViolation
     empty_selector: EmptySelector
@@ -82,6 +83,7 @@ def _release(minor: int) -> Release:
         taint_reason=TaintReason.COUNTED if minor >= 34 else TaintReason.NAMED,
         oversized_is_unresolvable=minor >= 34,
         names_unexamined_nodes=minor >= 32,
+        mentions_claims=34 <= minor <= 36,
         announces_placement=minor >= 37,
         budget_after_violation=(
             BudgetAfterViolation.SPARED if minor >= 37 else BudgetAfterViolation.CHARGED

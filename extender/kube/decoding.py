@@ -24,6 +24,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 Decode = Callable[[bytes], T]
 
+FINISHED = ("Succeeded", "Failed")
+"""Phases of a pod that no longer occupies its node."""
+
 _IDENTITY = re.compile(r"^\$\.?")
 
 
@@ -40,7 +43,10 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that could not be decoded, with as much of its identity as could be read."""
+    """An object that could not be decoded, with as much of its identity as could be read.
+
+    ``node_name`` is the node that a pod still occupies.
+    """
 
     kind: str
     namespace: str
@@ -79,6 +85,8 @@ def decoded(
         problem = f"not JSON: {error}"
     except UnicodeDecodeError as error:
         problem = f"not UTF-8: {error.reason}"
+    except RecursionError:
+        problem = "nested too deeply"
     except FieldError as error:
         problem = str(error)
     key = unreadable(kind, raw, problem).key
@@ -93,23 +101,25 @@ def _located(message: str) -> str:
 
 
 class _AnyObject(msgspec.Struct):
-    metadata: dict[str, object] | None = None
-    spec: dict[str, object] | None = None
+    metadata: object = None
+    spec: object = None
+    status: object = None
 
 
 def unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
     """Read as much of a broken object's identity as is there."""
     try:
         found = msgspec.json.decode(raw, type=_AnyObject)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = _AnyObject()
-    meta = found.metadata or {}
-    node = (found.spec or {}).get("nodeName")
-    namespace, name, uid = (_text(meta.get(key)) for key in ("namespace", "name", "uid"))
-    return Unreadable(kind, namespace, name, uid, _text(node) or None, problem)
+    namespace, name, uid = (_text(found.metadata, key) for key in ("namespace", "name", "uid"))
+    finished = _text(found.status, "phase") in FINISHED
+    node = None if finished else _text(found.spec, "nodeName") or None
+    return Unreadable(kind, namespace, name, uid, node, problem)
 
 
-def _text(value: object) -> str:
+def _text(fields: object, key: str) -> str:
+    value = fields.get(key) if isinstance(fields, dict) else None
     return value if isinstance(value, str) else ""
 
 
@@ -125,9 +135,10 @@ def amounts_of(path: str, amounts: shapes.ResourceList | None) -> Amounts:
     return {name: _nanos(f"{path}.{name}", amount) for name, amount in amounts.items()}
 
 
-def _nanos(path: str, amount: shapes.Quantity) -> int:
+def _nanos(path: str, amount: shapes.Quantity | None) -> int:
+    # As Quantity.UnmarshalJSON: null is zero, and space around the number is none of its business.
     try:
-        return _parsed(str(amount))
+        return 0 if amount is None else _parsed(str(amount).strip())
     except QuantityError as error:
         raise FieldError(path, str(error)) from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ import msgspec
 import yaml
 
 _GZIP = b"\x1f\x8b"
+_SPACE = re.compile(r"\s*")
 
 
 class ManifestError(ValueError):
@@ -57,8 +59,11 @@ def read_manifests(path: str) -> list[Manifest]:
     """List the objects in a file, Lists taken apart. Raises ManifestError."""
     name = "standard input" if path == "-" else path
     found: list[Manifest] = []
-    for index, document in enumerate(_documents(_contents(path, name), name)):
-        found.extend(_objects(document, f"{name}[{index}]", None))
+    try:
+        for index, document in enumerate(_documents(_contents(path, name), name)):
+            found.extend(_objects(document, f"{name}[{index}]", None))
+    except RecursionError:
+        raise ManifestError(f"{name}: nested too deeply") from None
     return found
 
 
@@ -86,11 +91,16 @@ def _documents(data: bytes, name: str) -> Iterable[bytes]:
 
 def _concatenated(text: str) -> Iterator[bytes]:
     """Take apart JSON documents that follow each other without being lines."""
-    decoder, at = json.JSONDecoder(), 0
-    while text[at:].strip():
-        at += len(text[at:]) - len(text[at:].lstrip())
-        value, at = decoder.raw_decode(text, at)
+    decoder, at = json.JSONDecoder(), _end_of_space(text, 0)
+    while at < len(text):
+        value, end = decoder.raw_decode(text, at)
         yield msgspec.json.encode(value)
+        at = _end_of_space(text, end)
+
+
+def _end_of_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return at if space is None else space.end()
 
 
 def _yaml_documents(data: bytes, name: str) -> list[bytes]:
@@ -109,7 +119,7 @@ def _yaml_documents(data: bytes, name: str) -> list[bytes]:
 def _objects(raw: bytes, source: str, kind_of_items: str | None) -> Iterator[Manifest]:
     try:
         header = _headers.decode(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise ManifestError(f"{source}: expected a Kubernetes object with a kind") from None
     kind = header.kind or kind_of_items
     if not kind:

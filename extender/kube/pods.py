@@ -8,29 +8,22 @@ from functools import lru_cache
 
 import msgspec
 
-from extender.kube import shapes
+from extender.kube import placement, shapes
 from extender.kube.decoding import (
+    FINISHED,
     amounts_of,
-    compiled,
     decoded,
-    label_selector_of,
     reported_amounts,
 )
-from policies.model import ANY_ADDRESS, AffinityTerm, HostPort, Pod
+from policies.model import ANY_ADDRESS, HostPort, Pod
 from policies.requests import ContainerRequests, PodResources, pod_requests
-from policies.selectors import (
-    NodeSelector,
-    NodeSelectorTerm,
-    Toleration,
-    equals_all,
-    field_requirement,
-    node_requirement,
-)
+from policies.selectors import Toleration, equals_all
 from policies.upstream import Release
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
+_NO_AFFINITY = shapes.Affinity()
 _pods = msgspec.json.Decoder(shapes.PodShape)
 
 
@@ -49,6 +42,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
     meta, spec, status = shape.metadata, shape.spec, shape.status or shapes.PodStatus()
     namespace = meta.namespace or "default"
     containers = [*(spec.initContainers or ()), *(spec.containers or ())]
+    affinity = spec.affinity or _NO_AFFINITY
     return Pod(
         namespace=namespace,
         name=meta.name,
@@ -61,14 +55,16 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         started_ns=None if status.startTime is None else epoch_ns(status.startTime),
         terminating=meta.deletionTimestamp is not None,
         preempted=_preempted(status.conditions or ()),
-        finished=status.phase in ("Succeeded", "Failed"),
+        finished=status.phase in FINISHED,
         requests=pod_requests(_resources(spec, status), release),
         resource_names=frozenset(name for c in containers for name in _mentioned(c.resources)),
         host_ports=frozenset(_host_ports(spec, release)),
         node_selector=equals_all(spec.nodeSelector or {}),
-        node_affinity=_node_affinity(spec.affinity),
+        node_affinity=placement.node_affinity(affinity),
         tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
-        anti_affinity=tuple(_anti_affinity(spec.affinity, namespace)),
+        affinity=placement.pod_terms("podAffinity", affinity.podAffinity, meta),
+        anti_affinity=placement.pod_terms("podAntiAffinity", affinity.podAntiAffinity, meta),
+        spread=placement.hard_constraints(spec.topologySpreadConstraints or (), meta),
         filters=frozenset(_filters(spec)),
     )
 
@@ -143,41 +139,7 @@ def _toleration(shape: shapes.TolerationShape) -> Toleration:
 _interned_toleration = lru_cache(maxsize=1024)(Toleration)
 
 
-def _node_affinity(affinity: shapes.Affinity | None) -> NodeSelector | None:
-    required = affinity and affinity.nodeAffinity and affinity.nodeAffinity.required
-    if not required:
-        return None
-    path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-    return NodeSelector(
-        tuple(
-            NodeSelectorTerm(
-                labels=compiled(path, node_requirement, term.matchExpressions),
-                fields=compiled(path, field_requirement, term.matchFields),
-            )
-            for term in required.nodeSelectorTerms or ()
-        )
-    )
-
-
-def _anti_affinity(affinity: shapes.Affinity | None, namespace: str) -> Iterator[AffinityTerm]:
-    required = affinity and affinity.podAntiAffinity and affinity.podAntiAffinity.required
-    path = "spec.affinity.podAntiAffinity"
-    for term in required or ():
-        own = not term.namespaces and term.namespaceSelector is None
-        yield AffinityTerm(
-            selector=label_selector_of(path, term.labelSelector),
-            namespaces=frozenset([namespace] if own else term.namespaces or ()),
-            namespace_selector=label_selector_of(path, term.namespaceSelector),
-            topology_key=term.topologyKey,
-        )
-
-
 def _filters(spec: shapes.PodSpec) -> Iterator[str]:
-    affinity = spec.affinity or shapes.Affinity()
-    if any(terms and terms.required for terms in (affinity.podAffinity, affinity.podAntiAffinity)):
-        yield "InterPodAffinity"
-    if any(c.whenUnsatisfiable == "DoNotSchedule" for c in spec.topologySpreadConstraints or ()):
-        yield "PodTopologySpread"
     for volume in spec.volumes or ():
         if volume.persistentVolumeClaim or volume.ephemeral:
             yield from ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")

@@ -8,11 +8,14 @@ generated model classes cost milliseconds. Go writes nil lists and maps as ``nul
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
+import msgspec
 from msgspec import Struct
 
 Quantity = str | int | float
-ResourceList = dict[str, Quantity]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+ResourceList = dict[str, Quantity | None]
 
 
 class Meta(Struct):
@@ -66,6 +69,8 @@ class PodTerm(Struct):
     namespaces: list[str] | None = None
     namespaceSelector: Selector | None = None  # noqa: N815
     topologyKey: str = ""  # noqa: N815
+    matchLabelKeys: list[str] | None = None  # noqa: N815
+    mismatchLabelKeys: list[str] | None = None  # noqa: N815
 
 
 class PodTerms(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
@@ -82,10 +87,17 @@ class Affinity(Struct):
     podAntiAffinity: PodTerms | None = None  # noqa: N815
 
 
-class SpreadConstraint(Struct):
-    """v1.TopologySpreadConstraint, as far as it tells whether the constraint is hard."""
+class Spread(Struct):
+    """v1.TopologySpreadConstraint."""
 
+    maxSkew: int = 1  # noqa: N815
+    topologyKey: str = ""  # noqa: N815
     whenUnsatisfiable: str = ""  # noqa: N815
+    labelSelector: Selector | None = None  # noqa: N815
+    minDomains: int | None = None  # noqa: N815
+    nodeAffinityPolicy: str | None = None  # noqa: N815
+    nodeTaintsPolicy: str | None = None  # noqa: N815
+    matchLabelKeys: list[str] | None = None  # noqa: N815
 
 
 class Volume(Struct):
@@ -143,10 +155,10 @@ class PodSpec(Struct):
     nodeSelector: dict[str, str] | None = None  # noqa: N815
     affinity: Affinity | None = None
     tolerations: list[TolerationShape] | None = None
-    topologySpreadConstraints: list[SpreadConstraint] | None = None  # noqa: N815
+    topologySpreadConstraints: list[Spread] | None = None  # noqa: N815
     volumes: list[Volume] | None = None
     resourceClaims: list[object] | None = None  # noqa: N815
-    priority: int | None = None
+    priority: Int32 | None = None
     priorityClassName: str | None = None  # noqa: N815
     preemptionPolicy: str | None = None  # noqa: N815
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policies.filtering.framework import Check, Filter, NodeCheck, Pipeline, Preparation, prepare
+from policies.filtering.inter_pod_affinity import InterPodAffinity
 from policies.filtering.node_affinity import NodeAffinity
 from policies.filtering.node_name import NodeName
 from policies.filtering.node_ports import NodePorts
 from policies.filtering.node_resources_fit import NodeResourcesFit
 from policies.filtering.node_unschedulable import NodeUnschedulable
+from policies.filtering.pod_topology_spread import PodTopologySpread
 from policies.filtering.taint_toleration import TaintToleration
-from policies.model import Pod, Snapshot
+from policies.model import Pod
 
 IN_TREE: tuple[Filter, ...] = (
     NodeUnschedulable(),
@@ -24,6 +26,8 @@ IN_TREE: tuple[Filter, ...] = (
     NodeAffinity(),
     NodePorts(),
     NodeResourcesFit(),
+    PodTopologySpread(),
+    InterPodAffinity(),
 )
 
 
@@ -42,20 +46,9 @@ def named(names: Sequence[str]) -> tuple[Filter, ...]:
     return tuple(each for each in IN_TREE if each.name in names)
 
 
-def unjudged(pod: Pod, snapshot: Snapshot) -> frozenset[str]:
-    """Name the in-tree filters that concern ``pod`` in this cluster but are not implemented here.
-
-    A pod's own spec calls for some; the required anti-affinity of a pod that already runs calls for
-    InterPodAffinity if it speaks of ``pod``.
-    """
-    names = pod.filters
-    if any(
-        term.matches(pod, snapshot.namespaces)
-        for resident in snapshot.repelling
-        for term in resident.anti_affinity
-    ):
-        names |= {"InterPodAffinity"}
-    return names - {each.name for each in IN_TREE}
+def unjudged(pod: Pod) -> frozenset[str]:
+    """Name the in-tree filters that ``pod`` calls for but that are not implemented here."""
+    return pod.filters - {each.name for each in IN_TREE}
 
 
 __all__ = [

@@ -1,0 +1,98 @@
+"""Where a pod wants to be: node affinity, terms about other pods, and topology spread constraints.
+
+``matchLabelKeys`` and ``mismatchLabelKeys`` stand for the pod's own values of these labels. The API
+server merges them into the selector when a pod is created, kube-scheduler does so for spread
+constraints in older releases; doing it again changes nothing, and pods written by hand need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from extender.kube import shapes
+from extender.kube.decoding import compiled, label_selector_of
+from policies.model import AffinityTerm, SpreadConstraint
+from policies.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    field_requirement,
+    node_requirement,
+)
+
+
+def node_affinity(affinity: shapes.Affinity) -> NodeSelector | None:
+    """Compile the required node affinity; None if there is none. Raises FieldError."""
+    required = affinity.nodeAffinity and affinity.nodeAffinity.required
+    if not required:
+        return None
+    path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    return NodeSelector(
+        tuple(
+            NodeSelectorTerm(
+                labels=compiled(path, node_requirement, term.matchExpressions),
+                fields=compiled(path, field_requirement, term.matchFields),
+            )
+            for term in required.nodeSelectorTerms or ()
+        )
+    )
+
+
+def pod_terms(
+    field: str, terms: shapes.PodTerms | None, pod: shapes.Meta
+) -> tuple[AffinityTerm, ...]:
+    """Compile the required terms of pod (anti-)affinity; preferences do not filter."""
+    path = f"spec.affinity.{field}"
+    required = () if terms is None else terms.required or ()
+    return tuple(_pod_term(path, term, pod) for term in required)
+
+
+def hard_constraints(
+    constraints: Iterable[shapes.Spread], pod: shapes.Meta
+) -> tuple[SpreadConstraint, ...]:
+    """Compile the topology spread constraints that must hold; others do not filter."""
+    return tuple(
+        SpreadConstraint(
+            max_skew=each.maxSkew,
+            topology_key=each.topologyKey,
+            selector=_with_own_labels(
+                label_selector_of("spec.topologySpreadConstraints", each.labelSelector),
+                _own_labels(pod, each.matchLabelKeys, "In"),
+            ),
+            min_domains=1 if each.minDomains is None else each.minDomains,
+            honors_affinity=each.nodeAffinityPolicy != "Ignore",
+            honors_taints=each.nodeTaintsPolicy == "Honor",
+        )
+        for each in constraints
+        if each.whenUnsatisfiable == "DoNotSchedule"
+    )
+
+
+def _pod_term(path: str, term: shapes.PodTerm, pod: shapes.Meta) -> AffinityTerm:
+    own = not term.namespaces and term.namespaceSelector is None
+    return AffinityTerm(
+        selector=_with_own_labels(
+            label_selector_of(path, term.labelSelector),
+            (
+                *_own_labels(pod, term.matchLabelKeys, "In"),
+                *_own_labels(pod, term.mismatchLabelKeys, "NotIn"),
+            ),
+        ),
+        namespaces=frozenset([pod.namespace or "default"] if own else term.namespaces or ()),
+        namespace_selector=label_selector_of(path, term.namespaceSelector),
+        topology_key=term.topologyKey,
+    )
+
+
+def _own_labels(
+    pod: shapes.Meta, keys: Iterable[str] | None, operator: str
+) -> Iterator[Requirement]:
+    labels = pod.labels or {}
+    return (Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
+
+
+def _with_own_labels(
+    selector: LabelSelector | None, own: Iterable[Requirement]
+) -> LabelSelector | None:
+    return None if selector is None else LabelSelector((*selector.requirements, *own))

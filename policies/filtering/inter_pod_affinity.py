@@ -1,0 +1,150 @@
+"""InterPodAffinity: required affinity and anti-affinity between the pod and those that run already.
+
+Three rules, checked in this order, each by counts per topology domain:
+
+1. every affinity term finds a pod in the node's domain that matches *all* of the pod's terms; the
+first
+   pod of a group, which matches its own terms while nobody else does, may go anywhere;
+2. no anti-affinity term of the pod finds a pod in the node's domain;
+3. no pod that runs has an anti-affinity term against the pod in the node's domain.
+
+A node that lacks a term's topology label is in no domain: it fails affinity, and passes the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from policies.decision import Code, Rejection, refused, unresolvable
+from policies.filtering.counting import Domain, DomainCounts
+from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
+from policies.model import AffinityTerm, NodeState, Pod, Snapshot
+from policies.selectors import Labels
+from policies.upstream import Release
+
+_NO_AFFINITY = unresolvable(Code.POD_AFFINITY)
+_ANTI_AFFINITY = refused(Code.POD_ANTI_AFFINITY)
+_REPELLED = refused(Code.EXISTING_ANTI_AFFINITY)
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodAffinity:
+    """Source: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go."""
+
+    name: str = "InterPodAffinity"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        """Count the cluster's pods for and against the pod, by domain."""
+        namespaces = snapshot.namespaces
+        repelled = DomainCounts(Counter(_repelled(pod, snapshot)))
+        if not pod.affinity and not pod.anti_affinity and not repelled.base:
+            return NOTHING_TO_CHECK
+        attracted: Counter[Domain] = Counter()
+        averse: Counter[Domain] = Counter()
+        if pod.affinity or pod.anti_affinity:
+            for state in snapshot.nodes.values():
+                for other in state.pods:
+                    attracted.update(_attracting(pod, other, state.node.labels, namespaces))
+                    averse.update(_averse(pod, other, state.node.labels, namespaces))
+        return Preparation(
+            _AffinityCheck(
+                pod,
+                namespaces,
+                DomainCounts(attracted),
+                DomainCounts(averse),
+                repelled,
+                all(term.matches(pod, namespaces) for term in pod.affinity),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _AffinityCheck:
+    pod: Pod
+    namespaces: Mapping[str, Labels]
+    attracted: DomainCounts
+    averse: DomainCounts
+    repelled: DomainCounts
+    attracts_itself: bool
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        labels = node.node.labels
+        if not self._is_attracted(labels):
+            return _NO_AFFINITY
+        if any(self.averse.of(domain) > 0 for domain in _domains(self.pod.anti_affinity, labels)):
+            return _ANTI_AFFINITY
+        if self.repelled.base and any(
+            self.repelled.of(Domain(key, value)) > 0 for key, value in labels.items()
+        ):
+            return _REPELLED
+        return None
+
+    def removing(self, pod: Pod, node: NodeState) -> Check:
+        return self._changed(pod, node, -1)
+
+    def adding(self, pod: Pod, node: NodeState) -> Check:
+        return self._changed(pod, node, 1)
+
+    def _is_attracted(self, labels: Labels) -> bool:
+        domains = list(_domains(self.pod.affinity, labels))
+        if len(domains) < len(self.pod.affinity):
+            return False
+        if all(self.attracted.of(domain) > 0 for domain in domains):
+            return True
+        return self.attracts_itself and not self.attracted.any()
+
+    def _changed(self, pod: Pod, node: NodeState, by: int) -> Check:
+        labels, mine = node.node.labels, self.pod
+        against = _against(mine, pod, labels, self.namespaces)
+        return replace(
+            self,
+            attracted=_shifted(self.attracted, _attracting(mine, pod, labels, self.namespaces), by),
+            averse=_shifted(self.averse, _averse(mine, pod, labels, self.namespaces), by),
+            repelled=_shifted(self.repelled, against, by),
+        )
+
+
+def _shifted(counts: DomainCounts, domains: Iterable[Domain], by: int) -> DomainCounts:
+    for domain in domains:
+        counts = counts.changed(domain, by)
+    return counts
+
+
+def _attracting(
+    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
+) -> Iterator[Domain]:
+    """Give the domains in which ``other`` counts for the affinity of ``pod``: it must match all."""
+    if pod.affinity and all(term.matches(other, namespaces) for term in pod.affinity):
+        yield from _domains(pod.affinity, labels)
+
+
+def _averse(
+    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
+) -> Iterator[Domain]:
+    """Give the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
+    matching = [term for term in pod.anti_affinity if term.matches(other, namespaces)]
+    yield from _domains(matching, labels)
+
+
+def _against(
+    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
+) -> Iterator[Domain]:
+    """Give the domains in which ``other`` repels ``pod``."""
+    matching = [term for term in other.anti_affinity if term.matches(pod, namespaces)]
+    yield from _domains(matching, labels)
+
+
+def _repelled(pod: Pod, snapshot: Snapshot) -> Iterator[Domain]:
+    for other in snapshot.repelling:
+        state = snapshot.nodes.get(other.node_name or "")
+        if state is not None:
+            yield from _against(pod, other, state.node.labels, snapshot.namespaces)
+
+
+def _domains(terms: Iterable[AffinityTerm], labels: Labels) -> Iterator[Domain]:
+    for term in terms:
+        value = labels.get(term.topology_key)
+        if value is not None:
+            yield Domain(term.topology_key, value)

@@ -1,0 +1,248 @@
+"""Builders: the objects of a test in one line each, everything irrelevant left to a default.
+
+Values that decisions read::
+
+    snapshot(
+        node("node-1", cpu="4"),
+        pod("web", on="node-1", cpu="500m", priority=10, labels={"app": "web"}),
+        budget("web", match={"app": "web"}, allowed=1),
+    )
+
+and the same things as Kubernetes writes them, for decoders, servers and files::
+
+    pod_json("web", on="node-1", cpu="500m"), node_json("node-1", cpu="4"), pdb_json("web", ...)
+
+Amounts are Kubernetes quantities; resources beyond cpu, memory and storage go into ``others``. A
+pod's UID is its name unless a test says otherwise, and times are whole seconds after the epoch
+(``started=7``), since only their order matters. ``pod_json`` takes ``metadata``, ``spec`` and
+``status`` to add or override any field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from policies.model import (
+    DisruptionBudget,
+    HostPort,
+    Node,
+    NodeState,
+    Pod,
+    Resources,
+    Snapshot,
+    assemble,
+    occupied,
+)
+from policies.quantity import parse_quantity
+from policies.requests import as_resources
+from policies.selectors import LabelSelector, Taint, Toleration, equals_all
+
+SECOND = 10**9
+NO_LABELS: Mapping[str, str] = {}
+Document = dict[str, Any]
+
+
+def amounts(
+    cpu: str = "0", memory: str = "0", storage: str = "0", others: Mapping[str, str] = NO_LABELS
+) -> Resources:
+    """Give the model's resources from quantities."""
+    listed = {"cpu": cpu, "memory": memory, "ephemeral-storage": storage, **others}
+    return as_resources({name: parse_quantity(text) for name, text in listed.items()})
+
+
+def pod(
+    name: str = "pod",
+    *,
+    on: str | None = None,
+    cpu: str = "0",
+    memory: str = "0",
+    storage: str = "0",
+    others: Mapping[str, str] = NO_LABELS,
+    ports: Iterable[str | int] = (),
+    started: int | None = None,
+    uid: str | None = None,
+    namespace: str = "default",
+    **fields: Any,
+) -> Pod:
+    """Build a pod bound to node ``on``, or pending; ``fields`` are those of policies.model.Pod."""
+    return Pod(
+        namespace=namespace,
+        name=name,
+        uid=name if uid is None else uid,
+        node_name=on,
+        started_ns=None if started is None else started * SECOND,
+        requests=amounts(cpu, memory, storage, others),
+        host_ports=frozenset(host_port(each) for each in ports),
+        **fields,
+    )
+
+
+def node(
+    name: str = "node-1",
+    *,
+    cpu: str = "100",
+    memory: str = "1Ti",
+    storage: str = "1Ti",
+    others: Mapping[str, str] = NO_LABELS,
+    pods: int = 110,
+    taints: Iterable[str] = (),
+    **fields: Any,
+) -> Node:
+    """Build a node with ample room; ``taints`` are written ``key=value:Effect``."""
+    return Node(
+        name=name,
+        taints=tuple(taint(text) for text in taints),
+        allocatable=amounts(cpu, memory, storage, others),
+        allowed_pods=pods,
+        **fields,
+    )
+
+
+def budget(
+    name: str = "budget",
+    *,
+    match: Mapping[str, str] | None = None,
+    allowed: int = 0,
+    namespace: str = "default",
+    disrupted: Iterable[str] = (),
+) -> DisruptionBudget:
+    """Build a budget for pods labelled ``match``; None is an absent selector, {} an empty one."""
+    selector = None if match is None else LabelSelector(equals_all(match))
+    return DisruptionBudget(namespace, name, selector, allowed, frozenset(disrupted))
+
+
+def snapshot(
+    *things: Node | Pod | DisruptionBudget,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+) -> Snapshot:
+    """Put nodes, pods and budgets, in any order, into a snapshot."""
+    return assemble(
+        nodes=[thing for thing in things if isinstance(thing, Node)],
+        pods=[thing for thing in things if isinstance(thing, Pod)],
+        budgets=[thing for thing in things if isinstance(thing, DisruptionBudget)],
+        namespaces=namespaces,
+    )
+
+
+def holding(
+    on: Node, *pods: Pod, nominated: Iterable[Pod] = (), unreadable: Iterable[str] = ()
+) -> NodeState:
+    """Give the node ``on`` with ``pods`` on it, whatever node they name themselves."""
+    return occupied(on, pods, nominated, unreadable)
+
+
+def host_port(text: str | int) -> HostPort:
+    """Read ``8080``, ``UDP:53`` or ``127.0.0.1:TCP:8080``; the defaults are 0.0.0.0 and TCP."""
+    address, protocol, port = ("", "", *str(text).split(":"))[-3:]
+    return HostPort(address or "0.0.0.0", protocol or "TCP", int(port))  # noqa: S104 - no bind
+
+
+def taint(text: str) -> Taint:
+    """Read ``key=value:Effect`` or ``key:Effect``."""
+    mark, _, effect = text.rpartition(":")
+    key, _, value = mark.partition("=")
+    return Taint(key, value, effect)
+
+
+def toleration(key: str = "", operator: str = "", value: str = "", effect: str = "") -> Toleration:
+    """Build a toleration; what is left empty stands for any, as in Kubernetes."""
+    return Toleration(key, operator, value, effect)
+
+
+def container_json(
+    name: str = "main", requests: Mapping[str, str] = NO_LABELS, **fields: Any
+) -> Document:
+    """Build a container."""
+    return {"name": name, "image": "pause", "resources": {"requests": dict(requests)}, **fields}
+
+
+def pod_json(
+    name: str = "pod",
+    *,
+    on: str | None = None,
+    cpu: str | None = None,
+    memory: str | None = None,
+    priority: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    namespace: str = "default",
+    uid: str | None = None,
+    phase: str | None = None,
+    started: int | None = None,
+    containers: list[Document] | None = None,
+    metadata: Document | None = None,
+    spec: Document | None = None,
+    status: Document | None = None,
+) -> Document:
+    """Build a v1 Pod with one container, running on node ``on`` or pending."""
+    asked = _given(cpu=cpu, memory=memory)
+    meta = _given(name=name, namespace=namespace, uid=uid or name, labels=labels)
+    own = {"containers": containers or [container_json(requests=asked)]}
+    state = {"phase": phase or ("Running" if on else "Pending")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta | (metadata or {}),
+        "spec": own | _given(nodeName=on, priority=priority) | (spec or {}),
+        "status": state | _given(startTime=rfc3339(started)) | (status or {}),
+    }
+
+
+def node_json(
+    name: str = "node-1",
+    *,
+    cpu: str = "100",
+    memory: str = "1Ti",
+    pods: str = "110",
+    others: Mapping[str, str] = NO_LABELS,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[str] = (),
+    unschedulable: bool | None = None,
+) -> Document:
+    """Build a v1 Node; ``taints`` are written ``key=value:Effect``."""
+    room = {"cpu": cpu, "memory": memory, "pods": pods, **others}
+    marks = [_given(key=t.key, value=t.value, effect=t.effect) for t in map(taint, taints)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": _given(name=name, uid=f"node-{name}", labels=labels),
+        "spec": _given(taints=marks or None, unschedulable=unschedulable),
+        "status": {"capacity": room, "allocatable": room},
+    }
+
+
+def pdb_json(
+    name: str = "budget",
+    *,
+    match: Mapping[str, str] | None = None,
+    allowed: int = 0,
+    namespace: str = "default",
+    disrupted: Iterable[str] = (),
+) -> Document:
+    """Build a policy/v1 PodDisruptionBudget for pods labelled ``match`` (None: no selector)."""
+    charged = dict.fromkeys(disrupted, "2026-01-01T00:00:00Z")
+    selector = None if match is None else {"matchLabels": dict(match)}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"pdb-{name}"},
+        "spec": _given(selector=selector),
+        "status": {"disruptionsAllowed": allowed} | _given(disruptedPods=charged or None),
+    }
+
+
+def encoded(document: object) -> bytes:
+    """Give a document's JSON."""
+    return msgspec.json.encode(document)
+
+
+def rfc3339(seconds: int | None) -> str | None:
+    """Write seconds after the epoch as Kubernetes writes times."""
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _given(**fields: object) -> Document:
+    return {name: value for name, value in fields.items() if value is not None}

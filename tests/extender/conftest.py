@@ -1,0 +1,183 @@
+"""An extender under test: over a cluster put together by hand, or following the demo cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import TestServer
+
+from extender.app import build_app
+from extender.cluster import LiveCluster
+from extender.config import Config
+from extender.kube.clock import SystemClock
+from extender.kube.decoding import Unreadable
+from extender.kube.transport import Request, Response, Stream, Transport
+from extender.service import Service
+from extender.serving import running
+from fakeapi.harness import FakeCluster
+from fakeapi.scenarios import scenario
+from policies.model import DisruptionBudget, Node, Pod
+from policies.reference import DEFAULT_RULES
+from tests.builders import encoded, pod_json
+
+
+class HandClock:
+    """A clock that stands still until a test moves it, and breaks when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.breaks = 0
+
+    def monotonic(self) -> float:
+        if self.breaks:
+            self.breaks -= 1
+            raise RuntimeError("the clock is broken")
+        return self.seconds
+
+    def now_ns(self) -> int:
+        return int(self.seconds * 1e9)
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+def broken(name: str, on: str | None = None, kind: str = "Pod", problem: str = "why") -> Unreadable:
+    """Give an object that could not be read."""
+    namespace = "default" if kind == "Pod" else ""
+    return Unreadable(kind, namespace, name, name, on, problem)
+
+
+def live_cluster(
+    *things: Node | Pod | DisruptionBudget | Unreadable, clock: HandClock | None = None
+) -> LiveCluster:
+    """Show a cluster these things; a broken one goes where its kind says."""
+    cluster = LiveCluster((clock or HandClock()).monotonic)
+    tables: Mapping[str, Any] = {
+        "Node": cluster.nodes,
+        "Pod": cluster.pods,
+        "DisruptionBudget": cluster.budgets,
+    }
+    for thing in things:
+        kind = thing.kind if isinstance(thing, Unreadable) else type(thing).__name__
+        tables[kind].upsert(thing)
+    return cluster
+
+
+def filter_body(preemptor: dict[str, Any] | None, *names: str) -> bytes:
+    """Ask about nodes by name, for a pod that needs nothing if none is given."""
+    return encoded({"Pod": preemptor or pod_json(), "Nodes": None, "NodeNames": names})
+
+
+def preempt_body(preemptor: dict[str, Any], **offers: list[str]) -> bytes:
+    """Offer victims by UID; ``node_1`` stands for the node ``node-1``."""
+    entries = {
+        name.replace("_", "-"): {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": 0}
+        for name, uids in offers.items()
+    }
+    return encoded({"Pod": preemptor, "NodeNameToVictims": None, "NodeNameToMetaVictims": entries})
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP answer."""
+
+    status: int
+    text: str
+
+    @property
+    def body(self) -> bytes:
+        return self.text.encode()
+
+
+@dataclass(frozen=True)
+class Extender:
+    """A served extender, how to call it, and the service behind it."""
+
+    url: str
+    service: Service
+    session: aiohttp.ClientSession
+
+    async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
+        async with self.session.post(f"{self.url}{path}", data=body, headers=headers) as response:
+            return Reply(response.status, await response.text())
+
+    async def get(self, path: str) -> Reply:
+        async with self.session.get(f"{self.url}{path}") as response:
+            return Reply(response.status, await response.text())
+
+
+@asynccontextmanager
+async def served(
+    cluster: LiveCluster,
+    clock: HandClock | None = None,
+    path_prefixes: Iterable[str] = (),
+    body_limit: int = 2**20,
+) -> AsyncIterator[Extender]:
+    """Serve a cluster that was put together by hand."""
+    service = Service(cluster, DEFAULT_RULES, clock or HandClock())
+    server = TestServer(build_app(service, path_prefixes, body_limit))
+    async with server, aiohttp.ClientSession() as session:
+        yield Extender(str(server.make_url("")).rstrip("/"), service, session)
+
+
+@dataclass
+class Gated:
+    """A transport that lets nothing through before its gate is open."""
+
+    inner: Transport
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def request(self, request: Request) -> Response:
+        await self.gate.wait()
+        return await self.inner.request(request)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        return self.inner.stream(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+@dataclass(frozen=True)
+class Following:
+    """An extender that follows a fake cluster; nothing is seen before ``let_it_sync``."""
+
+    extender: Extender
+    let_it_sync: Callable[[], Awaitable[None]]
+
+
+@asynccontextmanager
+async def following(
+    objects: Iterable[Mapping[str, Any]], config: Config | None = None
+) -> AsyncIterator[Following]:
+    """Serve an extender as a process does, on a cluster with these objects."""
+    async with FakeCluster() as cluster:
+        cluster.load(objects)
+        transport = Gated(cluster.local_transport())
+        settings = config or Config(port=0)
+        async with (
+            running(settings, transport, SystemClock(), random.Random(0)) as extender,
+            aiohttp.ClientSession() as session,
+        ):
+
+            async def let_it_sync() -> None:
+                transport.gate.set()
+                await extender.wait_synced()
+
+            yield Following(Extender(extender.url, extender.service, session), let_it_sync)
+
+
+@pytest.fixture
+async def demo_extender() -> AsyncIterator[Extender]:
+    """An extender that has seen the whole demo cluster."""
+    async with following(scenario("demo"), Config(port=0, path_prefixes=("/scheduler",))) as it:
+        await it.let_it_sync()
+        yield it.extender

@@ -1,0 +1,115 @@
+"""What real kube-schedulers 1.36.0 and 1.37.0 found in their dry runs, this engine finds, too.
+
+Several pods were put to each cluster; an extender that answered with nothing kept it as it was.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from extender.kube.objects import decode_budget, decode_namespace, decode_node
+from extender.kube.pods import decode_pod
+from policies import Rules, Snapshot, assemble, decide_filter, post_filter, release
+from policies.decision import FilterDecision, PreemptionDecision
+from tests.builders import encoded
+
+CLUSTERS: dict[str, dict[str, Any]] = {
+    each["name"]: each
+    for each in msgspec.json.Decoder().decode_lines(
+        gzip.decompress((Path(__file__).parents[1] / "recorded/offers.jsonl.gz").read_bytes())
+    )
+}
+SECOND_SENTENCE = re.compile(r" (no new claims to deallocate, )?preemption: .*")
+
+
+def rules_of(recorded: dict[str, Any]) -> Rules:
+    return Rules(release(recorded["upstream"]))
+
+
+def snapshot_of(recorded: dict[str, Any]) -> Snapshot:
+    return assemble(
+        nodes=map(decode_node, objects(recorded, "Node")),
+        pods=(decode_pod(raw, rules_of(recorded).release) for raw in objects(recorded, "Pod")),
+        budgets=map(decode_budget, objects(recorded, "PodDisruptionBudget")),
+        namespaces={
+            each.name: each.labels for each in map(decode_namespace, objects(recorded, "Namespace"))
+        },
+    )
+
+
+def objects(recorded: dict[str, Any], kind: str) -> Iterator[bytes]:
+    return (encoded(item) for item in recorded["items"] if item["kind"] == kind)
+
+
+def filterings(name: str) -> Iterator[tuple[dict[str, Any], FilterDecision]]:
+    """Give what was asked of a cluster, with what our filters say of it."""
+    recorded = CLUSTERS[name]
+    rules, snapshot = rules_of(recorded), snapshot_of(recorded)
+    for asked in recorded["asked"]:
+        pod = decode_pod(encoded(asked["pod"]), rules.release)
+        yield asked, decide_filter(pod, snapshot, rules)
+
+
+def decisions(name: str) -> Iterator[tuple[dict[str, Any], PreemptionDecision]]:
+    """Give those that fitted nowhere, with our decision."""
+    rules, snapshot = rules_of(CLUSTERS[name]), snapshot_of(CLUSTERS[name])
+    for asked, filtering in filterings(name):
+        if not asked["bound"]:
+            yield asked, post_filter(filtering, snapshot, rules)
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_same_nodes_are_offered_with_the_same_victims(name: str) -> None:
+    """Pods of one priority that have not started are equals: upstream leaves their order open."""
+    pods = {
+        pod.uid: pod for state in snapshot_of(CLUSTERS[name]).nodes.values() for pod in state.pods
+    }
+
+    def ranks(uids: Iterable[str]) -> list[tuple[int, int | None, str]]:
+        victims = [pods[uid] for uid in uids]
+        return [(p.priority, p.started_ns, p.uid if p.started_ns else "any") for p in victims]
+
+    for asked, decision in decisions(name):
+        assert {
+            node: (ranks(pod.uid for pod in each.victims.pods), each.victims.violations)
+            for node, each in decision.candidates.items()
+        } == {
+            node: (ranks(each["victims"]), each["violations"])
+            for node, each in asked["candidates"].items()
+        }
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_same_is_said_of_it(name: str) -> None:
+    """With candidates, the second sentence tells what came of the extender's empty answer."""
+    for asked, decision in decisions(name):
+        if asked["candidates"]:
+            said, recorded = (
+                SECOND_SENTENCE.sub("", text) for text in (decision.message, asked["message"])
+            )
+            assert said == recorded
+        else:
+            assert decision.message == asked["message"]
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_pod_was_bound_only_where_it_fits(name: str) -> None:
+    for asked, filtering in filterings(name):
+        assert asked["bound"] in filtering.feasible if asked["bound"] else not filtering.feasible
+
+
+def test_the_recording_holds_every_kind_of_outcome() -> None:
+    """Guard the data: placements, candidates with broken budgets, and hopeless pods."""
+    asked = [each for recorded in CLUSTERS.values() for each in recorded["asked"]]
+    found = [candidate for each in asked for candidate in each["candidates"].values()]
+    assert any(each["bound"] for each in asked)
+    assert any(not each["bound"] and not each["candidates"] for each in asked)
+    assert any(candidate["violations"] for candidate in found)
+    assert any(len(candidate["victims"]) > 1 for candidate in found)
