@@ -2,8 +2,8 @@
 
 Plain HTTP asks nobody for credentials. TLS brings a certificate authority that lives in memory; the
 kubeconfig carries its certificate, and the client certificate (or, if there is one, the token) of
-the administrator. Where credentials are asked for, requests without any are refused, as upstream
-does when every authenticated user may do everything.
+the administrator. Where credentials are asked for, requests without any are refused (unless
+somebody stands in for ``nobody``), as upstream does when whoever is let in may do everything.
 """
 
 from __future__ import annotations
@@ -65,18 +65,22 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The ways in; ``token`` is the administrator's, ``tokens`` are other users'."""
+    """The ways in; ``token`` is the administrator's, ``tokens`` are other users'.
+
+    ``nobody`` is who asks without credentials where they are asked for (None: refused).
+    """
 
     tls: Tls | None = None
     token: str = ""
     tokens: Mapping[str, User] = field(default_factory=dict)
+    nobody: User | None = None
 
     def authenticator(self, issued: Lookup) -> Authenticator:
         """Tell who asks; ``issued`` knows the tokens that the server itself gives out."""
         if self.tls is None and not self.token and not self.tokens:
             return Everybody(issued)
         own = {self.token: ADMIN} if self.token else {}
-        return Credentials({**self.tokens, **own}, issued)
+        return Credentials({**self.tokens, **own}, issued, self.nobody)
 
     def endpoint(self, url: str) -> Endpoint:
         """Give the administrator's way to a server."""

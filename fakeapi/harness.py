@@ -25,6 +25,7 @@ from extender.kube.clock import Clock, SystemClock
 from extender.kube.http_transport import AiohttpTransport
 from fakeapi.access import Access, create_tls
 from fakeapi.api import Api
+from fakeapi.api.authentication import ANONYMOUS
 from fakeapi.api.changes import History
 from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import User
@@ -158,7 +159,9 @@ class FakeCluster(ServedCluster):
     (UnknownPartError for others). ``port`` 0 picks a free one. ``history`` is how many events of a
     resource can be replayed. ``tls`` needs the extra of that name (MissingExtraError). ``token`` is
     the administrator's, ``tokens`` are other users'; with TLS or any token, clients without
-    credentials are refused. ``release`` is the one that the server says it is (ReleaseError).
+    credentials are refused. ``rbac``: the roles and bindings in the store are enforced, and clients
+    without credentials are ``system:anonymous``, as upstream has it. ``release`` is the one that
+    the server says it is (ReleaseError).
     """
 
     def __init__(
@@ -173,11 +176,15 @@ class FakeCluster(ServedCluster):
         tls: bool = False,
         token: str = "",
         tokens: Mapping[str, User] | None = None,
+        rbac: bool = False,
         release: str = DEFAULT_RELEASE.name,
     ) -> None:
         self.parts = parts(run)
         world = create_world(clock or SystemClock(), seed, history, Release(release))
-        access = Access(create_tls(host) if tls else None, token, tokens or {})
+        if rbac:
+            world.api.enforce_rbac()
+        nobody = ANONYMOUS if rbac else None
+        access = Access(create_tls(host) if tls else None, token, tokens or {}, nobody)
         super().__init__(world, access, host, port)
 
     @staticmethod
@@ -187,10 +194,16 @@ class FakeCluster(ServedCluster):
 
     @staticmethod
     def as_process(
-        *, seed: int = 0, run: str = "none", tls: bool = False, token: str = ""
+        *,
+        run: str = "none",
+        seed: int = 0,
+        tls: bool = False,
+        token: str = "",
+        rbac: bool = False,
     ) -> ProcessCluster:
         """Give a cluster in a process of its own, as a context manager."""
-        arguments = ["--run", run, "--seed", str(seed), *(["--tls"] if tls else [])]
+        arguments = ["--run", run, "--seed", str(seed)]
+        arguments += [flag for flag, is_set in (("--tls", tls), ("--rbac", rbac)) if is_set]
         return ProcessCluster((*arguments, *(["--token", token] if token else [])))
 
 

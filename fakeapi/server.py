@@ -37,14 +37,15 @@ from fakeapi.api.authentication import (
     certificate_of,
 )
 from fakeapi.api.errors import StatusError, internal_error, request_timeout, too_large_body
-from fakeapi.api.management import PREFIX, Management, RequestRecord, fork_of
 from fakeapi.api.impersonating import read_impersonation
+from fakeapi.api.management import PREFIX, Management, RequestRecord, fork_of
 from fakeapi.api.messages import User
 from fakeapi.transport import WatchFeed, watch_timeout
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 MAX_MANAGEMENT_BODY_BYTES: Final = 1024**3
 MAX_HEAD_BYTES: Final = 1024**2
+MAX_RECORDED: Final = 4096
 STALL_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 90.0
 BODY_SECONDS: Final = 60.0
@@ -182,9 +183,9 @@ class Server:
         if http.path.startswith(PREFIX):
             return
         status = 200 if isinstance(answer, Watch) else answer.status
-        query = http.rel_url.raw_query_string
-        user_agent = http.headers.get("User-Agent", "")
-        record = RequestRecord(http.method, http.path, query, user_agent, status)
+        texts = (http.path, http.rel_url.raw_query_string, http.headers.get("User-Agent", ""))
+        path, query, user_agent = (text[:MAX_RECORDED] for text in texts)
+        record = RequestRecord(http.method, path, query, user_agent, status)
         self.management.requests.append(record)
 
     async def _stream(self, http: web.BaseRequest, watch: Watch) -> web.StreamResponse:

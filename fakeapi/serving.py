@@ -50,11 +50,16 @@ def serve_fakeapi(
     token: Annotated[
         str, typer.Option("--token", metavar="T", help="Ask clients for credentials; one is T.")
     ] = "",
+    rbac: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--rbac", help="Enforce the roles and bindings that there are.")
+    ] = False,
 ) -> None:
     """Serve a Kubernetes API from this process."""
 
     def create() -> FakeCluster:
-        return FakeCluster(run=run, seed=seed, host=host, port=port, tls=tls, token=token)
+        return FakeCluster(
+            run=run, seed=seed, host=host, port=port, tls=tls, token=token, rbac=rbac
+        )
 
     try:
         asyncio.run(_serve(create, load or [], kubeconfig_out))

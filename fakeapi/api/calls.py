@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import orjson
 
 from fakeapi.api.authorizing import Authorizer
+from fakeapi.api.bodies import read_object
+from fakeapi.api.fieldvalidation import FieldCheck
 from fakeapi.api.managers import manager_of
 from fakeapi.api.messages import Request, Response, User
-from fakeapi.api.metadata import Sources
+from fakeapi.api.metadata import Sources, check_document
 from fakeapi.api.registry import Registry, Target
 from fakeapi.api.tokens import IssuedTokens
-from fakeapi.kinds import Kinds
+from fakeapi.kinds import Kind, Kinds
 from fakeapi.store import Document, Store
 
 Identify = Callable[[str], User | None]
@@ -54,6 +56,21 @@ class Call:
 
 
 Handler = Callable[[Call], Response]
+
+
+def read_typed(call: Call, kind: Kind, accepted: tuple[str, ...] = ()) -> Document:
+    """Read a body that must be a document of ``kind``, and see that it has metadata.
+
+    ``accepted`` are other versions that are read as this one. Raises StatusError (400, 422).
+    """
+    options = "UpdateOptions" if call.request.method == "PUT" else "CreateOptions"
+    check = FieldCheck(call.request.query, options)
+    body = read_object(call.request)
+    if body.get("apiVersion") in accepted:
+        body["apiVersion"] = kind.api_version
+    document = check.decode_body(kind, body, call.request.body)
+    check_document(kind, document)
+    return document
 
 
 def answer(status: int, document: Document) -> Response:

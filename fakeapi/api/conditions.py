@@ -26,7 +26,7 @@ def set_condition(status: dict[str, Any], condition: Mapping[str, Any], now: str
     stamped = {**condition, "lastTransitionTime": changed}
     if before:
         status["conditions"] = [
-            {**c, **stamped} if c.get("type") == condition["type"] else c for c in conditions
+            stamped if c.get("type") == condition["type"] else c for c in conditions
         ]
     else:
         status["conditions"] = [*conditions, stamped]

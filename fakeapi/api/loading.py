@@ -14,6 +14,7 @@ from typing import Any
 from fakeapi.api.bodies import read_json
 from fakeapi.api.conversions import stored_form
 from fakeapi.api.errors import StatusError, bad_request
+from fakeapi.api.managedfields.entries import read_sent_entries
 from fakeapi.api.metadata import check_document, check_name
 from fakeapi.api.registry import Registry, Target
 from fakeapi.kinds import Kinds
@@ -86,6 +87,10 @@ def _check(kinds: Kinds, index: int, document: Document) -> tuple[Target, Docume
     metadata = check_document(kind, document)
     check_name(kind, metadata.get("name", ""))
     metadata.pop("resourceVersion", None)
+    try:
+        read_sent_entries(metadata.get("managedFields") or ())
+    except ValueError as error:
+        raise bad_request(f"document {index}: metadata.managedFields: {error}") from None
     if not kind.namespaced:
         return Target(kind, "", metadata["name"]), document
     namespace = metadata["namespace"] = metadata.get("namespace") or _DEFAULT_NAMESPACE

@@ -8,6 +8,7 @@ Source: k8s.io/apimachinery/pkg/util/validation/validation.go.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -17,6 +18,7 @@ _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _KEY: Final = r"[-._a-zA-Z0-9]+"
 
 _MAX_LABEL: Final = 63
+_REMEMBERED: Final = 8_192
 _MAX_SUBDOMAIN: Final = 253
 
 _NAME_RULE: Final = (
@@ -46,6 +48,7 @@ _KEY_RULE: Final = (
 _FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def wrong_label_key(key: str) -> str:
     """Check a label's or annotation's key: an optional DNS prefix, a slash, a name."""
     prefix, slash, name = key.rpartition("/")
@@ -63,6 +66,7 @@ def wrong_label_key(key: str) -> str:
     return "" if _matches(_NAME, name) else f"name part {_NAME_RULE}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def wrong_label_value(value: str) -> str:
     """Check a label's value."""
     if len(value) > _MAX_LABEL:
@@ -70,6 +74,7 @@ def wrong_label_value(value: str) -> str:
     return "" if _matches(_VALUE, value) else _VALUE_RULE
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def wrong_dns_label(name: str) -> str:
     """Check the name of a container, a volume or a namespace."""
     if len(name) > _MAX_LABEL:

@@ -15,11 +15,9 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.authorizing import Attributes
-from fakeapi.api.bodies import read_object
-from fakeapi.api.calls import Call, Handler, answer
+from fakeapi.api.calls import Call, Handler, answer, read_typed
 from fakeapi.api.errors import Cause, StatusError, bad_request, invalid
 from fakeapi.api.messages import Response, User
-from fakeapi.api.metadata import check_document
 from fakeapi.api.webtokens import ISSUER
 from fakeapi.store import Document
 
@@ -89,8 +87,8 @@ def review_rules(call: Call) -> Response:
 
 def _read(call: Call) -> Document:
     """Read the review; its spec is there, and its metadata as good as empty."""
-    review = read_object(call.request)
-    metadata = check_document(call.target.kind, review)
+    review = read_typed(call, call.target.kind)
+    metadata = review["metadata"]
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
@@ -123,10 +121,7 @@ def _attributes(spec: Mapping[str, Any], user: User) -> Attributes:
             both = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
             shown = orjson.dumps(both).decode()
         raise _invalid("spec", shown, _ALLOWED)
-    wanted = path if resource is None else resource
-    if not isinstance(wanted, dict):
-        raise bad_request("the attributes to review must be one JSON object")
-    text = {key: value for key, value in wanted.items() if isinstance(value, str)}
+    text = (path if resource is None else resource) or {}
     if resource is None:
         return Attributes(user, text.get("verb", ""), path=text.get("path", ""))
     names = ("group", "version", "resource", "subresource", "namespace", "name")

@@ -4,8 +4,9 @@
 
 Two sources, read as files and never imported at run time: ``kubernetes-validate`` carries the JSON
 schema of every definition (types, descriptions, list and patch markers), ``lightkube-models`` the
-resources (plural, scope, verbs, subresources). What neither has stands in the tables below; they
-were compared with the discovery of a kube-apiserver v1.37.
+resources (plural, scope, verbs, subresources). What neither has stands in the tables below and in
+``enums.json`` (by field, the values it may have and what its description says of them); both were
+taken from what a kube-apiserver v1.37 tells of itself.
 
 The archive has one member per use, so that nothing is decompressed that nobody asks for:
 
@@ -28,6 +29,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 RELEASE: Final = "v1.37.0"
 ARCHIVE: Final = Path(__file__).with_name("builtin.zip")
+ENUMS: Final = Path(__file__).with_name("enums.json")
 
 GROUP_VERSIONS: Final = (
     ("", "v1"),
@@ -289,6 +291,7 @@ def _references(schema: Any) -> Iterator[str]:
 
 
 def _split(definitions: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    enums: Mapping[str, tuple[list[str], str]] = json.loads(ENUMS.read_text())
     schemas: dict[str, dict[str, Any]] = {}
     texts: dict[str, dict[str, Any]] = {}
     for name in names:
@@ -296,9 +299,23 @@ def _split(definitions: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
         schema, text = _openapi(definitions[name])
         for field, default in DEFAULTS.get(name, {}).items():
             schema["properties"][field]["default"] = default
+        for field, property_schema in schema.get("properties", {}).items():
+            text[1][field] += _enumerate(property_schema, f"{name}.{field}", enums)
         schemas.setdefault(f"schemas/{package}.json", {})[short] = schema
         texts.setdefault(f"descriptions/{package}.json", {})[short] = text
     return schemas | texts
+
+
+def _enumerate(
+    schema: dict[str, Any], path: str, enums: Mapping[str, tuple[list[str], str]]
+) -> str:
+    """Put the values of a field, or of what it holds, into its schema; gives what to say of it."""
+    for place in ("", "items", "additionalProperties"):
+        where = f"{path}:{place}" if place else path
+        if where in enums:
+            (schema[place] if place else schema)["enum"], text = enums[where]
+            return text
+    return ""
 
 
 def _openapi(definition: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Final
 
@@ -68,8 +68,11 @@ class _Kubelet:
     async def run(self) -> None:
         while True:
             pod = await self._pods.get()
-            with suppress(ApiError):  # it has changed meanwhile, and its next event tells how
+            try:
                 await self._sync(pod)
+            except ApiError as error:
+                if error.status not in (404, 409):  # it has changed; its next event tells how
+                    raise
 
     async def _sync(self, pod: Document) -> None:
         path = PODS.object(pod["metadata"]["name"], pod["metadata"]["namespace"])
@@ -79,7 +82,8 @@ class _Kubelet:
         elif leaving:
             await self._report(path, {"conditions": _conditions("False")})
         elif "nodeName" not in pod["spec"]:
-            binding = {"target": {"kind": "Node", "name": "node"}}
+            target = {"kind": "Node", "name": "node"}
+            binding = {"metadata": {"name": pod["metadata"]["name"]}, "target": target}
             await self._client.create(path.subresource("binding"), _encode(binding), _decode)
         elif not _is_ready(pod):
             await self._report(path, _running(pod))

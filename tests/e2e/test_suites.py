@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Final
 
 from fakeapi import FakeCluster
 from tests.e2e.kubelet import NODE, kubelet
@@ -21,9 +22,18 @@ def package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
+SYSTEM_POD: Final = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "coredns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
+    "spec": {"nodeName": "node", "containers": [{"name": "coredns", "image": "coredns"}]},
+    "status": {},
+}
+
+
 async def test_kr8s(tmp_path: Path) -> None:
-    async with FakeCluster() as cluster, kubelet(cluster.client):
-        cluster.load([NODE])
+    async with FakeCluster(tls=True) as cluster, kubelet(cluster.client):
+        cluster.load([NODE, SYSTEM_POD])
         await run_suite(
             [str(package("kr8s") / "tests"), "-p", "tests.e2e.suites.kr8s_cluster", "-n", "8"],
             "kr8s.yaml",

@@ -20,6 +20,7 @@ from fakeapi.access import admin_of
 from fakeapi.api.messages import User
 
 NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
+WHOAMI = ("auth", "whoami")
 
 
 @pytest.fixture
@@ -37,11 +38,11 @@ async def get(url: str, tls: ssl.SSLContext | None = None, token: str = "") -> t
         return answer.status, await answer.json()
 
 
-async def whoami(cluster: Any, tmp_path: Path, *arguments: str) -> tuple[int, str]:
-    kubectl = str(Path(sys.executable).with_name("kubectl"))
+async def kubectl(cluster: Any, tmp_path: Path, *arguments: str) -> tuple[int, str]:
+    program = str(Path(sys.executable).with_name("kubectl"))
     process = await asyncio.create_subprocess_exec(
-        kubectl,
-        *("auth", "whoami", *arguments),
+        program,
+        *arguments,
         env={
             **os.environ,
             "KUBECONFIG": str(cluster.kubeconfig_path),
@@ -99,12 +100,14 @@ async def test_a_fork_lets_the_same_clients_in(secure: FakeCluster) -> None:
 @pytest.mark.parametrize("options", [{"tls": True}, {"tls": True, "token": "secret"}])
 async def test_kubectl_is_told_who_it_is(options: dict[str, Any], tmp_path: Path) -> None:
     async with FakeCluster(**options) as cluster:
-        status, said = await whoami(cluster, tmp_path, "-o", "jsonpath={.status.userInfo.username}")
+        status, said = await kubectl(
+            cluster, tmp_path, *WHOAMI, "-o", "jsonpath={.status.userInfo.username}"
+        )
         assert (status, said) == (0, "kubernetes-admin")
 
 
 async def test_a_certificate_names_its_fingerprint(secure: FakeCluster, tmp_path: Path) -> None:
-    _, said = await whoami(secure, tmp_path)
+    _, said = await kubectl(secure, tmp_path, *WHOAMI)
     assert "X509SHA256=" in said
     assert "[system:masters system:authenticated]" in said
 
@@ -114,3 +117,27 @@ def test_a_process_speaks_tls_too() -> None:
         assert cluster.url.startswith("https:")
         assert cluster.load([NODE]) == 1
         assert [change.type for change in cluster.history("nodes")] == ["ADDED"]
+
+
+async def test_roles_are_enforced_if_that_is_asked_for() -> None:
+    jane = User("jane", groups=("dev",))
+    async with FakeCluster(token="admin", tokens={"janes": jane}, rbac=True) as cluster:
+        statuses = [(await get(cluster.url, token=t))[0] for t in ("admin", "janes", "")]
+        assert statuses == [200, 403, 403]
+        _, refusal = await get(cluster.url)
+        assert refusal["message"].startswith('nodes is forbidden: User "system:anonymous" cannot')
+        async with cluster.fork() as fork:
+            assert (await get(fork.url, token="janes"))[0] == 403
+
+
+async def test_a_token_that_was_issued_lets_its_account_in(tmp_path: Path) -> None:
+    async with FakeCluster(tls=True) as cluster:
+        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "robot"}}
+        cluster.load([account])
+        token = (await kubectl(cluster, tmp_path, "create", "token", "robot"))[1].strip()
+        tls = ssl.create_default_context()
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        assert (await get(cluster.url, tls, token))[0] == 200
+        async with cluster.fork() as fork:
+            assert (await get(fork.url, tls, token))[0] == 200
+        assert (await get(cluster.url, tls, token + "x"))[0] == 401

@@ -37,7 +37,7 @@ from fakeapi.api.managedfields.fieldsets import (
     without,
 )
 from fakeapi.api.managedfields.merging import merge
-from fakeapi.api.managedfields.pruning import prune
+from fakeapi.api.managedfields.pruning import prune, without_nulls
 from fakeapi.api.managedfields.resets import reset_fields
 from fakeapi.api.managedfields.tracking import (
     Writer,
@@ -139,10 +139,10 @@ def _apply(
     fields = strip(claimed)
     if not fields:
         after.pop(owner, None)
-        return merged, after
-    time = last.time if merged == live else writer.time
+        return without_nulls(merged), after
+    time = last.time if merged == live else writer.time  # the time is that of the last change
     after[owner] = Owned(last.fields if last.fields == fields else fields, version, time)
-    return merged, after
+    return without_nulls(merged), after
 
 
 Conflict = tuple[Owner, Path]

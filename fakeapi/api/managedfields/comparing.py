@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fakeapi.api.managedfields.elements import field_element, item_element
 from fakeapi.api.managedfields.fieldsets import EMPTY, LEAF, SELF, FieldSet, union, without
-from fakeapi.api.managedfields.shapes import Branch, below, branch_of, held, is_time, items_of
+from fakeapi.api.managedfields.shapes import Branch, below, branch_of, held, items_of
 from fakeapi.kinds.types import ListType, Type
 
 
@@ -79,6 +79,8 @@ def _all(items: ListType, found: list[Any]) -> FieldSet:
 def _compare(shape: Type, old: Any, new: Any) -> _Found:
     if old == new:
         return _NOTHING
+    if old is None or new is None:
+        return _compare_null(shape, old, new)
     branch, other = branch_of(shape, new), branch_of(shape, old)
     if branch is not None and other is not None:
         return _compare_objects(branch, old, new)
@@ -88,6 +90,15 @@ def _compare(shape: Type, old: Any, new: Any) -> _Found:
     if branch is None and other is None:
         return _MODIFIED
     return _replaced(shape, old, new)
+
+
+def _compare_null(shape: Type, old: Any, new: Any) -> _Found:
+    """Compare something with a null: that is there, too, but has no parts."""
+    other = new if old is None else old
+    parts = _parts_of(everything(shape, other))
+    if parts is None or (branch_of(shape, other) is None and items_of(shape, other) is None):
+        return _MODIFIED
+    return (None, None, parts) if old is None else (parts, None, None)
 
 
 def _replaced(shape: Type, old: Any, new: Any) -> _Found:
@@ -110,7 +121,8 @@ def _compare_objects(branch: Branch, old: Any, new: Any) -> _Found:
         elif not _is_zero(branch, name, value):
             nodes.added[element] = everything(shape, value)
     for name in olds.keys() - news.keys():
-        nodes.removed[field_element(name)] = everything(below(branch, name), olds[name])
+        if olds[name] is not None:
+            nodes.removed[field_element(name)] = everything(below(branch, name), olds[name])
     if held(branch).nulls:
         nodes.spare([field_element(name) for name in held(branch).nulls])
     return nodes.found()
@@ -162,15 +174,10 @@ class _Nodes:
 
 
 def _parts(branch: Branch, value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the parts of an object by name, with those that are there by value; no nulls."""
-    parts = {
-        name: part
-        for name, part in value.items()
-        if part is not None or is_time(below(branch, name))
-    }
-    for name in held(branch).by_value:
-        parts.setdefault(name, _NONE)
-    return parts
+    """Give the parts of an object by name, with those that are there by value."""
+    by_value = held(branch).by_value
+    missing = {name: _NONE for name in by_value if value.get(name) is None}
+    return {**value, **missing} if missing else value
 
 
 def _is_zero(branch: Branch, name: str, value: Any) -> bool:

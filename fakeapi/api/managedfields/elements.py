@@ -10,6 +10,7 @@ Source: sigs.k8s.io/structured-merge-diff/fieldpath (element.go, serialize-pe.go
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,9 +18,7 @@ import orjson
 
 from fakeapi.kinds.types import ListType
 
-_ESCAPED: Final = str.maketrans(
-    {c: f"\\u{ord(c):04x}" for c in ("<", ">", "&", "\u2028", "\u2029")}
-)
+_ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
 _KINDS: Final = "fkvi"
 
 
@@ -125,4 +124,4 @@ def _rank(value: Any) -> tuple[int, Any]:
 def _encoded(value: Any) -> str:
     """Encode as Go does, with its escapes; objects have their keys in order."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    return text.translate(_ESCAPED) if not _ESCAPED.keys().isdisjoint(map(ord, text)) else text
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -16,7 +16,7 @@ Source: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from fakeapi.api.managedfields.elements import canonical, order
@@ -137,9 +137,6 @@ def _union(one: FieldSet, other: FieldSet) -> FieldSet:
     if not other:
         merged[SELF] = LEAF
     return merged if merged.keys() != {SELF} else LEAF
-
-
-Operation = Callable[[FieldSet, FieldSet], "FieldSet | None"]
 
 
 def _intersection(one: FieldSet, other: FieldSet) -> FieldSet | None:

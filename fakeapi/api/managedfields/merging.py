@@ -37,7 +37,7 @@ def _merge(shape: Type, live: Any, config: Any) -> Any:
     if config is ABSENT:
         return live
     if config is None:
-        return live if live is not ABSENT and live and _has_parts(shape) else ABSENT
+        return live if live is not ABSENT and live and _has_parts(shape) else None
     branch = branch_of(shape, config)
     if branch is not None:
         old = live if isinstance(live, dict) else {}

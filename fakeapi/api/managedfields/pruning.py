@@ -48,12 +48,22 @@ def _fields(shape: Type, document: Mapping[str, Any]) -> FieldSet:
 
 
 def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
-    """Give the document without some fields; what is atomic goes or stays as a whole."""
+    """Give the document without some fields; what is atomic goes or stays as a whole.
+
+    An object or a list of which nothing is left, but which is not to go itself, is null.
+    """
     if not fields:
         return document
     branch = branch_of(shape, document)
     assert branch is not None
     return _from_object(branch, document, fields) or {}
+
+
+def without_nulls(value: Any) -> Any:
+    """Give a value without the nulls that are anywhere inside its objects."""
+    if isinstance(value, dict):
+        return {name: without_nulls(part) for name, part in value.items() if part is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _remove(shape: Type, value: Any, fields: FieldSet) -> Any:
@@ -76,9 +86,7 @@ def _from_object(
         if node is None:
             left[name] = part
         elif not is_member(node):
-            found = _remove(below(branch, name), part, node)
-            if found is not None:
-                left[name] = found
+            left[name] = _remove(below(branch, name), part, node)
     return left or None
 
 
@@ -88,6 +96,6 @@ def _from_list(items: ListType, values: list[Any], fields: FieldSet) -> list[Any
         node = fields.get(item_element(items, value))
         if node is None:
             left.append(value)
-        elif not is_member(node):
-            left.append(_remove(items.element, value, node))
+        elif not is_member(node) and (found := _remove(items.element, value, node)) is not None:
+            left.append(found)
     return left or None

@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.bodies import read_object
-from fakeapi.api.calls import Call, succeeded
+from fakeapi.api.calls import Call, read_typed, succeeded
 from fakeapi.api.conditions import set_condition
 from fakeapi.api.deleting import precondition_failed
 from fakeapi.api.errors import StatusError, bad_request, storage_conflict
 from fakeapi.api.messages import Response
-from fakeapi.api.metadata import check_document
 from fakeapi.api.naming import wrong_subdomain
 from fakeapi.api.registry import Target
 from fakeapi.kinds.builtin import BINDINGS, PODS
@@ -30,7 +28,7 @@ _SCHEDULED: Final = {"type": "PodScheduled", "status": "True", "lastProbeTime": 
 
 def bind(call: Call) -> Response:
     """Bind the pod that the path names."""
-    binding = read_object(call.request)
+    binding = read_typed(call, BINDINGS)
     metadata = _check(call, binding)
     if metadata.get("name") != call.target.name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -39,13 +37,13 @@ def bind(call: Call) -> Response:
 
 def bind_named_in_body(call: Call) -> Response:
     """Bind the pod that the Binding names (``POST /bindings``)."""
-    binding = read_object(call.request)
+    binding = read_typed(call, BINDINGS)
     name = _check(call, binding).get("name", "")
     return _bind(call, replace(call.target, kind=PODS, name=name), binding)
 
 
 def _check(call: Call, binding: Document) -> dict[str, Any]:
-    metadata = check_document(BINDINGS, binding)
+    metadata: dict[str, Any] = binding["metadata"]
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
@@ -74,9 +72,7 @@ def _bind(call: Call, target: Target, binding: Document) -> Response:
 
 def _node(binding: Document) -> str:
     """Give the node's name; what is wrong with it upstream answers with 500."""
-    target = binding.get("target")
-    if not isinstance(target, dict):
-        target = {}
+    target = binding.get("target") or {}
     kind, name = target.get("kind") or "Node", target.get("name") or ""
     faults = []
     if kind != "Node":

@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.bodies import read_object
-from fakeapi.api.calls import Call, succeeded
+from fakeapi.api.calls import Call, read_typed, succeeded
 from fakeapi.api.conditions import find_condition, set_condition
 from fakeapi.api.deleteoptions import (
     DeleteOptions,
@@ -32,10 +31,10 @@ from fakeapi.api.errors import Cause, StatusError, bad_request, forbidden, too_m
 from fakeapi.api.messages import Response
 from fakeapi.api.registry import Registry, Target
 from fakeapi.kinds.builtin import POD_DISRUPTION_BUDGETS
+from fakeapi.kinds.requests import EVICTION
 from fakeapi.store import Document, Entry
 from policies.selectors import LabelSelector, SelectorError, equals_all, label_requirement
 
-_VERSIONS: Final = ("policy/v1", "policy/v1beta1")
 _UNCHARGED: Final = ("Pending", "Succeeded", "Failed")
 _MOST_DISRUPTED: Final = 2_000
 _TOO_MANY: Final = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -68,17 +67,8 @@ def evict(call: Call) -> Response:
 
 
 def _read_options(call: Call) -> DeleteOptions:
-    eviction = read_object(call.request)
-    version = eviction.get("apiVersion") or _VERSIONS[0]
-    kind = eviction.get("kind") or "Eviction"
-    if version not in _VERSIONS or kind != "Eviction":
-        raise bad_request(
-            f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: '
-            f'no kind "{kind}" is registered for version "{version}"'
-        )
-    metadata, wanted = eviction.get("metadata") or {}, eviction.get("deleteOptions") or {}
-    if not isinstance(metadata, dict) or not isinstance(wanted, dict):
-        raise bad_request("Eviction: metadata or deleteOptions has a wrong type")
+    eviction = read_typed(call, EVICTION, ("policy/v1beta1",))
+    metadata, wanted = eviction["metadata"], eviction.get("deleteOptions") or {}
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"

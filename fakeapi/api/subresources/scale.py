@@ -11,23 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakeapi.api.bodies import read_object
-from fakeapi.api.calls import Call, answer
+from fakeapi.api.calls import Call, answer, read_typed
 from fakeapi.api.errors import Cause, bad_request, invalid
 from fakeapi.api.messages import Response
 from fakeapi.api.metadata import check_document
 from fakeapi.api.patching import apply_patch
-from fakeapi.kinds import Kind
+from fakeapi.kinds.requests import SCALE
 from fakeapi.store import Document, Entry
-
-SCALE: Final = Kind(
-    group="autoscaling",
-    version="v1",
-    kind="Scale",
-    plural="scales",
-    singular="scale",
-    namespaced=True,
-)
 
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _OPERATORS: Final = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values})"}
@@ -42,7 +32,7 @@ def get_scale(call: Call) -> Response:
 def put_scale(call: Call) -> Response:
     """Take replicas from a whole Scale."""
     call.registry.get(call.target)
-    wanted = read_object(call.request)
+    wanted = read_typed(call, SCALE)
     return _change(call, lambda _scale: wanted)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,3 +33,10 @@ def k8s_cluster() -> RunningCluster:
     """Give the cluster that KUBECONFIG leads to."""
     kubectl = str(Path(sys.executable).with_name("kubectl"))
     return RunningCluster(Path(os.environ["KUBECONFIG"]), kubectl)
+
+
+@pytest.fixture
+def ensure_gc() -> Iterator[None]:
+    """Collect what a test left behind, so that its sockets' warnings fall into that test."""
+    yield
+    gc.collect()

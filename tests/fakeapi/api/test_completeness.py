@@ -13,6 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
+from fakeapi.api import Api
+
 _RECORDED = Path(__file__).parents[1] / "recorded"
 _CREATED: list[dict[str, Any]] = orjson.loads((_RECORDED / "created.json").read_bytes())
 _REFUSED: dict[str, Any] = orjson.loads((_RECORDED / "refused.json").read_bytes())
@@ -85,3 +87,30 @@ def without_controllers(document: dict[str, Any]) -> dict[str, Any]:
         if not spec["taints"]:
             del spec["taints"]
     return document
+
+
+def test_what_was_loaded_sparsely_can_still_be_changed(api: Api, ask: Ask) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "0.5"}}}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "default"}}
+    api.load([pod | {"spec": {"containers": [container], "nodeName": "n"}}])
+    path = "/api/v1/namespaces/default/pods/p"
+    assert ask("GET", path)[1]["spec"]["containers"] == [container]
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    status, answer = ask("PATCH", path, labels, "application/merge-patch+json")
+    assert (status, answer["metadata"]["labels"]) == (200, {"a": "b"})
+    assert answer["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m"}
+
+
+def test_a_service_keeps_its_addresses_when_a_client_leaves_them_out(ask: Ask) -> None:
+    path = "/api/v1/namespaces/default/services"
+    body = {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}
+    _, made = ask("POST", path, body)
+    status, replaced = ask("PUT", f"{path}/s", body)
+    assert (status, replaced["spec"]) == (200, made["spec"])
+
+
+def test_addresses_differ_between_services(ask: Ask) -> None:
+    path = "/api/v1/namespaces/default/services"
+    spec = {"ports": [{"port": 80}]}
+    made = [ask("POST", path, {"metadata": {"name": f"s{n}"}, "spec": spec})[1] for n in range(9)]
+    assert len({service["spec"]["clusterIP"] for service in made}) == len(made)

@@ -122,7 +122,7 @@ def test_history_shows_every_event_of_every_resource_in_order(ask: Ask, manage: 
     events = manage("GET", "history", since=since)[1]["events"]
     assert [(e["type"], e["object"]["kind"]) for e in events] == [
         ("ADDED", "Node"),
-        ("ADDED", "ConfigMap"),
+        ("ADDED", "Pod"),
         ("DELETED", "Node"),
     ]
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fakeapi.api import Api, Request, Response
 from fakeapi.api.subresources.scale import selector_text
 from fakeapi.clock import VirtualClock
+from fakeapi.world import create_api
+from tests.fakeapi.api.subresource_requests import requests
 
 Ask = Callable[..., tuple[int, Any]]
 
@@ -228,3 +233,14 @@ def test_a_generated_name_that_is_taken_is_not_generated(api: Api, ask: Ask) -> 
     assert answer["message"].endswith(
         "the server was not able to generate a unique name for the object"
     )
+
+
+@given(st.lists(requests(), max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_no_request_to_a_subresource_breaks_the_server(asked: list[Request]) -> None:
+    api = create_api(VirtualClock(), Random(7))
+    for request in asked:
+        answer = api.handle(request)
+        assert isinstance(answer, Response)
+        upstream_too = b"target." in answer.body or b"resourceVersion should" in answer.body
+        assert answer.status < 500 or upstream_too, answer.body

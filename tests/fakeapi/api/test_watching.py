@@ -95,7 +95,7 @@ def test_a_single_object_is_watched_by_a_field_selector(ask: Ask, watch: Open) -
     create(ask, PODS, "q")
     read = watch(PODS, fieldSelector="metadata.name=p", resourceVersion="0")
     ask("DELETE", f"{PODS}/p")
-    assert brief(read()) == [("ADDED", "p"), ("DELETED", "p")]
+    assert brief(read()) == [("ADDED", "p"), ("MODIFIED", "p"), ("DELETED", "p")]
 
 
 def test_a_version_older_than_the_history_is_an_error_event(

@@ -26,7 +26,7 @@ from fakeapi.kinds.types import (
 
 _RECORDED = Path(__file__).parents[1] / "recorded"
 _DIGESTS: dict[str, str] = orjson.loads((_RECORDED / "schemas.json").read_bytes())
-_LEFT_OUT = ("description", "default", "enum", "x-kubernetes-group-version-kind", "oneOf")
+_LEFT_OUT = ("description", "default", "x-kubernetes-group-version-kind", "oneOf")
 
 
 def at(kind: Kind, path: str) -> Type:
@@ -115,6 +115,8 @@ def test_every_definition_is_described() -> None:
     text, fields = read_description("io.k8s.api.core.v1.Pod")
     assert text.startswith("Pod is a collection of containers")
     assert fields["spec"].startswith("Specification of the desired behavior of the pod.")
+    _, fields = read_description("io.k8s.api.core.v1.ContainerPort")
+    assert ' - `"SCTP"` is the SCTP protocol.' in fields["protocol"]
 
 
 def _normal(schema: Any) -> Any:
