@@ -2,6 +2,7 @@
 
 - Nothing is created in a namespace that does not exist, or that is being terminated.
 - A pod gets its priority from its PriorityClass, or from the one that is the global default.
+- A pod that names its node gets the node's zone and region as labels.
 - Only one PriorityClass may be the global default, and ``system-`` names are the system's.
 
 Subresources pass by. Sources: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle;
@@ -22,6 +23,7 @@ from fakeapi.api.priority import (
     keep_pod_priority,
 )
 from fakeapi.api.rehearsing import Objects
+from fakeapi.api.topology import label_by_node
 from fakeapi.kinds import Kind
 from fakeapi.kinds.builtin import NAMESPACES
 from fakeapi.store import Document
@@ -30,7 +32,7 @@ Admit = Callable[[Objects, Kind, Document], None]
 AdmitUpdate = Callable[[Objects, Kind, Document, Mapping[str, Any]], None]
 
 _ON_CREATE: Final[Mapping[str, tuple[Admit, ...]]] = {
-    "pods": (admit_pod,),
+    "pods": (admit_pod, label_by_node),
     "priorityclasses.scheduling.k8s.io": (check_priority_class, admit_priority_class),
 }
 _ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {

@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any, Final
 
 from fakeapi.api.causes import duplicate, invalid_value, required, unsupported
+from fakeapi.api.documentrules import NAMES, WHOLE
 from fakeapi.api.errors import Cause, invalid
 from fakeapi.api.naming import (
     wrong_dns_label,
@@ -25,7 +26,7 @@ from fakeapi.api.naming import (
     wrong_label_key,
     wrong_label_value,
 )
-from fakeapi.api.rules import NAMES, RULES, WHOLE
+from fakeapi.api.rules import RULES
 from fakeapi.kinds import Kind
 from fakeapi.kinds.limits import CHOICES, DNS_LABELS, RANGES, REQUIRED, UNIQUE
 from fakeapi.kinds.types import ListType, Struct, Type, schema_of

@@ -9,6 +9,8 @@ import importlib.util
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from fakeapi import FakeCluster
 from tests.e2e.kubelet import NODE, kubelet
 from tests.e2e.suites.running import run_suite
@@ -31,11 +33,12 @@ SYSTEM_POD: Final = {
 }
 
 
-async def test_kr8s(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["api", "auth", "config", "data_utils", "gen", "io", "objects"])
+async def test_kr8s(part: str, tmp_path: Path) -> None:
     async with FakeCluster(tls=True) as cluster, kubelet(cluster.client):
         cluster.load([NODE, SYSTEM_POD])
         await run_suite(
-            [str(package("kr8s") / "tests"), "-p", "tests.e2e.suites.kr8s_cluster", "-n", "8"],
+            [str(package("kr8s") / f"tests/test_{part}.py"), "-p", "tests.e2e.suites.kr8s_cluster"],
             "kr8s.yaml",
             {"KUBECONFIG": str(cluster.kubeconfig_path)},
             tmp_path,

@@ -59,6 +59,8 @@ def compare(shape: Type, old: Mapping[str, Any], new: Mapping[str, Any]) -> Comp
 
 def everything(shape: Type, value: Any) -> FieldSet:
     """Give the node of a value with all that is in it."""
+    if not isinstance(value, dict | list):
+        return LEAF
     branch = branch_of(shape, value)
     if branch is not None:
         parts = _parts(branch, value)

@@ -93,7 +93,9 @@ def paths(fields: FieldSet) -> Iterator[Path]:
 
 def ordered(fields: FieldSet) -> FieldSet:
     """Give the same set with its elements in upstream's order, as it is to be shown."""
-    keys = sorted(fields) if all(key < "g" for key in fields) else sorted(fields, key=order)
+    keys = sorted(fields)
+    if keys and keys[-1] >= "g":  # not only fields, which are in order already
+        keys.sort(key=order)
     return {key: ordered(fields[key]) if fields[key] else LEAF for key in keys}
 
 

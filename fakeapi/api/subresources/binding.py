@@ -1,7 +1,7 @@
 """Binding: a scheduler puts a pod on a node.
 
 A pod is bound once. Its PodScheduled condition becomes true, the nomination ends, and labels and
-annotations of the Binding are put over the pod's. The Binding's uid and resourceVersion, where it
+annotations of the Binding are put over the pod's, and the node's zone and region over these. The Binding's uid and resourceVersion, where it
 has them, must be the pod's.
 
 Source: pkg/registry/core/pod/storage/storage.go (BindingREST).
@@ -20,6 +20,7 @@ from fakeapi.api.errors import StatusError, bad_request, storage_conflict
 from fakeapi.api.messages import Response
 from fakeapi.api.naming import wrong_subdomain
 from fakeapi.api.registry import Target
+from fakeapi.api.topology import topology_labels
 from fakeapi.kinds.builtin import BINDINGS, PODS
 from fakeapi.store import Document
 
@@ -61,8 +62,10 @@ def _bind(call: Call, target: Target, binding: Document) -> Response:
         status = pod.setdefault("status", {})
         status.pop("nominatedNodeName", None)
         set_condition(status, _SCHEDULED, sources.timestamp(0))
-        for member in ("annotations", "labels"):
-            if added := binding["metadata"].get(member):
+        metadata = binding["metadata"]
+        labels = {**(metadata.get("labels") or {}), **topology_labels(call.registry.store, node)}
+        for member, added in (("annotations", metadata.get("annotations")), ("labels", labels)):
+            if added:
                 pod["metadata"][member] = {**pod["metadata"].get(member, {}), **added}
         return pod
 

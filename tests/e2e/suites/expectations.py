@@ -26,7 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if name in reasons:
                 item.add_marker(pytest.mark.xfail(strict=True, reason=reasons[name]))
     names = {name for item in items for name in (_name(item), _name(item).partition("[")[0])}
-    if gone := sorted(reasons.keys() - names):
+    files = {item.path.name for item in items}
+    listed = {name for name in reasons if name.partition("::")[0] in files}
+    if gone := sorted(listed - names):
         raise pytest.UsageError(f"listed, but not in the suite: {', '.join(gone)}")
 
 

@@ -1,0 +1,275 @@
+"""Rules of validation on whole documents, by resource.
+
+``NAMES`` are rules of names, told before all others; ``WHOLE`` are the rest. Each gives its faults
+in upstream's words.
+
+Source: pkg/apis/*/validation/validation.go, v1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from fakeapi.api.causes import invalid_value, missing, required, unsupported
+from fakeapi.api.errors import Cause
+from fakeapi.api.naming import wrong_config_key, wrong_dns_label, wrong_label_key
+from policies.selectors import LabelSelector, Requirement
+
+Object = Mapping[str, Any]
+Rule = Callable[[Object, str], Iterator[Cause]]
+
+_MISMATCH: Final = "`selector` does not match template `labels`"
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+_RESTARTS: Final = ("Always", "OnFailure", "Never")
+
+
+def _section(document: Object, *path: str) -> Mapping[str, Any]:
+    found: Any = document
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _pod(pod: Object, _path: str) -> Iterator[Cause]:
+    policy = _section(pod, "spec").get("restartPolicy")
+    if policy not in _RESTARTS:
+        yield unsupported("spec.restartPolicy", policy, _RESTARTS)
+
+
+def _mounts(*path: str) -> Rule:
+    """Make the rule that what containers mount is a volume of their pod."""
+
+    def rule(document: Object, _path: str) -> Iterator[Cause]:
+        spec = _section(document, *path)
+        volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
+        for group in ("initContainers", "containers"):
+            for number, container in enumerate(spec.get(group) or ()):
+                for index, mount in enumerate(container.get("volumeMounts") or ()):
+                    name = mount.get("name")
+                    if name and name not in volumes:
+                        where = f"{'.'.join(path)}.{group}[{number}].volumeMounts[{index}].name"
+                        yield missing(where, name)
+
+    return rule
+
+
+def _workload(noun: str, *, selector_required: bool) -> Rule:
+    """Make the rule of a workload: a selector that selects its own pods, which always restart."""
+
+    def rule(document: Object, _path: str) -> Iterator[Cause]:
+        spec = _section(document, "spec")
+        selector = spec.get("selector")
+        if selector is None and selector_required:
+            yield required("spec.selector")
+        elif selector == {}:
+            yield invalid_value("spec.selector", {}, f"empty selector is invalid for {noun}")
+        wrong = list(_wrong_operators(selector or {}))
+        yield from wrong
+        labels = _section(spec, "template", "metadata").get("labels")
+        if wrong:
+            yield invalid_value("spec.selector", selector, "invalid label selector")
+        elif selector != {} and not (selector and _selects(selector, labels or {})):
+            yield invalid_value("spec.template.metadata.labels", labels, _MISMATCH)
+        yield from _always_restarts(spec)
+
+    return rule
+
+
+def _always_restarts(spec: Object) -> Iterator[Cause]:
+    policy = _section(spec, "template", "spec").get("restartPolicy", "Always")
+    if policy != "Always":
+        yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+def _wrong_operators(selector: Object) -> Iterator[Cause]:
+    for index, requirement in enumerate(selector.get("matchExpressions") or ()):
+        operator = requirement.get("operator", "")
+        if operator not in _OPERATORS:
+            where = f"spec.selector.matchExpressions[{index}].operator"
+            yield invalid_value(where, operator, "not a valid selector operator")
+
+
+def _selects(selector: Object, labels: Mapping[str, str]) -> bool:
+    requirements = [
+        Requirement(name, "In", (value,))
+        for name, value in (selector.get("matchLabels") or {}).items()
+    ]
+    requirements += [
+        Requirement(e.get("key", ""), e["operator"], tuple(e.get("values") or ()))
+        for e in selector.get("matchExpressions") or ()
+    ]
+    return LabelSelector(tuple(requirements)).matches(labels)
+
+
+def _replication_controller(controller: Object, _path: str) -> Iterator[Cause]:
+    spec = _section(controller, "spec")
+    selector = spec.get("selector") or {}
+    if not selector:
+        yield required("spec.selector")
+    if "template" not in spec:
+        yield required("spec.template")
+        return
+    labels = _section(spec, "template", "metadata").get("labels") or {}
+    if not selector.items() <= labels.items():
+        yield invalid_value("spec.template.metadata.labels", labels, _MISMATCH)
+    yield from _always_restarts(spec)
+
+
+def _job_template(*path: str) -> Rule:
+    """Make the rule of a job's template: its pods do not restart for ever."""
+
+    def rule(document: Object, _path: str) -> Iterator[Cause]:
+        spec = _section(document, *path)
+        where = ".".join((*path, "template.spec"))
+        pod = _section(spec, "template", "spec")
+        if not pod.get("containers") and "spec" not in _section(spec, "template"):
+            yield required(f"{where}.containers")
+        if pod.get("restartPolicy", "Always") == "Always":
+            yield required(f"{where}.restartPolicy", 'valid values: "OnFailure", "Never"')
+
+    return rule
+
+
+def _schedule(cron_job: Object, _path: str) -> Iterator[Cause]:
+    schedule = _section(cron_job, "spec").get("schedule", "")
+    fields = schedule.split()
+    if not schedule:
+        yield required("spec.schedule")
+    elif not schedule.startswith("@") and len(fields) != 5:
+        rule = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+        yield invalid_value("spec.schedule", schedule, rule)
+
+
+def _data(document: Object, _path: str) -> Iterator[Cause]:
+    binary = document.get("binaryData") or {}
+    for name in ("data", "binaryData"):
+        for key in document.get(name) or {}:
+            wrong = wrong_config_key(key)
+            if wrong:
+                yield invalid_value(f"{name}[{key}]", key, wrong)
+            if name == "data" and key in binary:
+                yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
+
+
+def _secret(secret: Object, path: str) -> Iterator[Cause]:
+    yield from _data(secret, path)
+    for key in _SECRET_KEYS.get(secret.get("type", ""), ()):
+        if key not in (secret.get("data") or {}):
+            yield required(f"data[{key}]")
+
+
+_SECRET_KEYS: Final = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+
+
+def _namespace(namespace: Object, _path: str) -> Iterator[Cause]:
+    name = namespace["metadata"].get("name", "")
+    if "." in name:
+        yield invalid_value("metadata.name", name, "must not contain dots")
+    elif wrong_dns_label(name):
+        yield invalid_value("metadata.name", name, wrong_dns_label(name))
+
+
+def _node(node: Object, _path: str) -> Iterator[Cause]:
+    for index, taint in enumerate(_section(node, "spec").get("taints") or ()):
+        where = f"metadata.taints[{index}]"
+        wrong = wrong_label_key(taint.get("key", ""))
+        if wrong:
+            yield invalid_value(f"{where}.key", taint.get("key", ""), wrong)
+        if taint.get("effect") not in _EFFECTS:
+            yield unsupported(f"{where}.effect", taint.get("effect", ""), _EFFECTS)
+
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _role(role: Object, _path: str) -> Iterator[Cause]:
+    for index, rule in enumerate(role.get("rules") or ()):
+        if not rule.get("resources") and not rule.get("nonResourceURLs"):
+            detail = "resource rules must supply at least one resource"
+            yield required(f"rules[{index}].resources", detail)
+        if not rule.get("verbs"):
+            yield required(f"rules[{index}].verbs")
+
+
+def _binding(*kinds: str) -> Rule:
+    def rule(binding: Object, _path: str) -> Iterator[Cause]:
+        reference = _section(binding, "roleRef")
+        if reference.get("kind") not in kinds:
+            yield unsupported("roleRef.kind", reference.get("kind", ""), kinds)
+        if not reference.get("name"):
+            yield required("roleRef.name")
+
+    return rule
+
+
+def _claim(claim: Object, _path: str) -> Iterator[Cause]:
+    spec = _section(claim, "spec")
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        yield required("spec.accessModes", "at least 1 access mode is required")
+    yield from (unsupported("spec.accessModes", m, _MODES) for m in modes if m not in _MODES)
+    if not _section(spec, "resources", "requests").get("storage"):
+        yield required("spec.resources[storage]")
+
+
+_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+
+
+def _ingress(ingress: Object, _path: str) -> Iterator[Cause]:
+    spec = _section(ingress, "spec")
+    if not spec.get("rules") and not spec.get("defaultBackend"):
+        rule = "either `defaultBackend` or `rules` must be specified"
+        yield invalid_value("spec", ingress.get("spec"), rule)
+
+
+def _lease(lease: Object, _path: str) -> Iterator[Cause]:
+    seconds = _section(lease, "spec").get("leaseDurationSeconds")
+    if seconds is not None and seconds <= 0:
+        yield invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+
+
+def _autoscaler(autoscaler: Object, _path: str) -> Iterator[Cause]:
+    spec = _section(autoscaler, "spec")
+    most, target = spec.get("maxReplicas", 0), _section(spec, "scaleTargetRef")
+    if most < spec.get("minReplicas", 1):
+        rule = "must be greater than or equal to `minReplicas`"
+        yield invalid_value("spec.maxReplicas", most, rule)
+    for name in ("kind", "name"):
+        if not target.get(name):
+            yield required(f"spec.scaleTargetRef.{name}")
+    if not target.get("apiVersion"):
+        rule = "apiVersion must specify API group"
+        yield invalid_value("spec.scaleTargetRef.apiVersion", "", rule)
+    if not most:
+        yield required("spec.maxReplicas")
+
+
+_TEMPLATE_MOUNTS: Final = _mounts("spec", "template", "spec")
+NAMES: Final[Mapping[str, Rule]] = {"namespaces": _namespace}
+WHOLE: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "clusterrolebindings.rbac.authorization.k8s.io": (_binding("ClusterRole"),),
+    "clusterroles.rbac.authorization.k8s.io": (_role,),
+    "configmaps": (_data,),
+    "cronjobs.batch": (_job_template("spec", "jobTemplate", "spec"), _schedule),
+    "daemonsets.apps": (_workload("daemonset", selector_required=False), _TEMPLATE_MOUNTS),
+    "deployments.apps": (_workload("deployment", selector_required=True), _TEMPLATE_MOUNTS),
+    "horizontalpodautoscalers.autoscaling": (_autoscaler,),
+    "ingresses.networking.k8s.io": (_ingress,),
+    "jobs.batch": (_job_template("spec"), _TEMPLATE_MOUNTS),
+    "leases.coordination.k8s.io": (_lease,),
+    "nodes": (_node,),
+    "persistentvolumeclaims": (_claim,),
+    "pods": (_pod, _mounts("spec")),
+    "replicasets.apps": (_workload("deployment", selector_required=True), _TEMPLATE_MOUNTS),
+    "replicationcontrollers": (_replication_controller,),
+    "rolebindings.rbac.authorization.k8s.io": (_binding("Role", "ClusterRole"),),
+    "roles.rbac.authorization.k8s.io": (_role,),
+    "secrets": (_secret,),
+    "statefulsets.apps": (_workload("statefulset", selector_required=True),),
+}
