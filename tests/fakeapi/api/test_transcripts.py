@@ -12,7 +12,8 @@ import pytest
 from fakeapi.api import Api, Request, Response, StatusError
 from fakeapi.api.impersonating import read_impersonation
 from tests.fakeapi.api.transcripts.normal import normal
-from tests.fakeapi.api.transcripts.steps import SCENES, Step, post
+from tests.fakeapi.api.transcripts.scenes import SCENES
+from tests.fakeapi.api.transcripts.steps import Step, post
 
 ANSWERS = Path(__file__).parents[2] / "transcripts" / "api"
 

@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from tests.fakeapi.api.transcripts.normal import normal
-from tests.fakeapi.api.transcripts.steps import NAMESPACE, SCENES, Step, delete, get, post, put
+from tests.fakeapi.api.transcripts.scenes import SCENES
+from tests.fakeapi.api.transcripts.steps import NAMESPACE, Step, delete, get, post, put
 
 ANSWERS = Path(__file__).parents[3] / "transcripts" / "api"
 
