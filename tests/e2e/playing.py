@@ -129,7 +129,10 @@ class Terminal:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return [Exchange(step.command, normalise(output.decode()), process.returncode or 0)]
+        printed = normalise(output.decode())
+        if step.unordered:
+            printed = "".join(sorted(printed.splitlines(keepends=True)))
+        return [Exchange(step.command, printed, process.returncode or 0)]
 
     async def _watch(self, process: asyncio.subprocess.Process, step: Step) -> list[Exchange]:
         """Read what is there, do the other steps one by one, and read a line after each."""

@@ -22,7 +22,10 @@ PROMPT: Final = "$ "
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command; a ``watching`` one stays open while ``during`` run, until ``lines`` came."""
+    """One command; one with ``lines`` to wait for stays open while those ``during`` it run.
+
+    ``unordered`` is output whose lines come in any order.
+    """
 
     words: tuple[str, ...]
     command: str
@@ -30,6 +33,7 @@ class Step:
     environment: Mapping[str, str] = field(default_factory=dict)
     during: tuple[Step, ...] = ()
     lines: int = 0
+    unordered: bool = False
 
     @staticmethod
     def read(document: str | Mapping[str, Any]) -> Step:
@@ -43,6 +47,7 @@ class Step:
             document.get("env", {}),
             tuple(map(Step.read, document.get("during", ()))),
             document.get("lines", 0),
+            document.get("unordered", False),
         )
 
 
@@ -127,6 +132,7 @@ _TAKEN_OUT: Final = [
         (r":3[0-2]\d{3}/(TCP|UDP)", r":<port>/\1"),
         (r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "gen-<suffix>"),
         (r"(?<![\w=.:-])(?:(?:\d+m)?\d{1,2}s|\d+y\d*d?|\d+d\d*h?)\b", "<age>"),
+        (r"(?m)^([IWE])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", r"\1 "),
         (r"(?<=\S) {2,}", "  "),
         (r"[ \t]+\n", "\n"),
     )

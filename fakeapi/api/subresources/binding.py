@@ -1,8 +1,8 @@
 """Binding: a scheduler puts a pod on a node.
 
 A pod is bound once. Its PodScheduled condition becomes true, the nomination ends, and labels and
-annotations of the Binding are put over the pod's, and the node's zone and region over these. The Binding's uid and resourceVersion, where it
-has them, must be the pod's.
+annotations of the Binding are put over the pod's, and the node's zone and region over these. The
+Binding's uid and resourceVersion, where it has them, must be the pod's.
 
 Source: pkg/registry/core/pod/storage/storage.go (BindingREST).
 """
