@@ -66,17 +66,17 @@ async def test_it_waits_until_a_pod_runs(cluster: FakeCluster, client: Any) -> N
 
 
 async def test_it_watches(client: Any) -> None:
-    await client.create(pod("one"))
+    await client.create(settings(a="1"))
     seen = []
-    async for operation, found in client.watch(Pod):
+    async for operation, found in client.watch(ConfigMap):
         seen.append((operation, found.metadata.name))
         if len(seen) == 1:
-            await client.patch(Pod, "one", {"metadata": {"labels": {"a": "b"}}})
+            await client.patch(ConfigMap, "settings", {"data": {"a": "2"}})
         elif len(seen) == 2:
-            await client.delete(Pod, "one", grace_period=0)
+            await client.delete(ConfigMap, "settings")
         else:
             break
-    assert seen == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+    assert seen == [("ADDED", "settings"), ("MODIFIED", "settings"), ("DELETED", "settings")]
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,7 @@ _TAKEN_OUT: Final = [
         (r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "gen-<suffix>"),
         (r"(?<![\w=.:-])(?:(?:\d+m)?\d{1,2}s|\d+y\d*d?|\d+d\d*h?)\b", "<age>"),
         (r"(?m)^([IWE])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", r"\1 "),
+        (r"(?m)^E reflector\.go:.*context deadline exceeded.*\n", ""),
         (r"(?<=\S) {2,}", "  "),
         (r"[ \t]+\n", "\n"),
     )

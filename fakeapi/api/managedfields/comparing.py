@@ -46,7 +46,6 @@ class Comparison:
 
 _SAME: Final = Comparison()
 _Found = tuple["FieldSet | None", "FieldSet | None", "FieldSet | None"]
-_CONTAINERS: Final = (dict, list)
 _NOTHING: Final[_Found] = (None, None, None)
 _MODIFIED: Final[_Found] = (None, LEAF, None)
 _NONE: Final[Mapping[str, Any]] = {}
@@ -60,7 +59,8 @@ def compare(shape: Type, old: Mapping[str, Any], new: Mapping[str, Any]) -> Comp
 
 def everything(shape: Type, value: Any) -> FieldSet:
     """Give the node of a value with all that is in it."""
-    if value.__class__ not in _CONTAINERS:
+    scalar = not isinstance(value, dict | list)
+    if scalar:
         return LEAF
     branch = branch_of(shape, value)
     if branch is not None:
