@@ -197,9 +197,13 @@ class Store:
         return entry
 
     def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
-        """Give the events after ``version``, at most ``limit``; raises ExpiredError."""
+        """Give the events after ``version``, at most ``limit``; raises ExpiredError.
+
+        A version that is yet to come was given by a server that ran before: what it stood for is
+        gone, too.
+        """
         table = self._table(kind)
-        if version < table.floor:
+        if not table.floor <= version <= self.version:
             raise ExpiredError(version, table.floor)
         first = bisect_right(table.events, version, key=_version)
         return table.events[first : None if limit is None else first + limit]

@@ -1,7 +1,7 @@
-"""Just enough of a scheduler and a kubelet for tests that wait until a pod runs.
+"""Just enough of a control plane for tests that wait until a pod runs, or a namespace is gone.
 
 Every pod is bound to the one node, runs and is ready at once; told to go, it first stops being
-ready, and then goes.
+ready, and then goes. A namespace that is told to go goes, without looking at what is in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import SystemClock
 from extender.kube.informer import Informer
-from extender.kube.resources import PODS, ObjectPath
+from extender.kube.resources import NAMESPACES, PODS, ObjectPath, Resource
 
 NODE: Final = {
     "apiVersion": "v1",
@@ -36,10 +36,15 @@ Document = dict[str, Any]
 
 @asynccontextmanager
 async def kubelet(client: Client) -> AsyncIterator[None]:
-    """Run pods until the block ends."""
-    worker = _Kubelet(client)
-    informer = Informer(client, PODS, _decode, worker, SystemClock(), Random(1))
-    running = [asyncio.create_task(informer.run()), asyncio.create_task(worker.run())]
+    """Run pods, and end namespaces, until the block ends."""
+    running = [
+        asyncio.create_task(work)
+        for worker in (_Pods(client), _Namespaces(client))
+        for work in (
+            Informer(client, worker.resource, _decode, worker, SystemClock(), Random(1)).run(),
+            worker.run(),
+        )
+    ]
     try:
         yield
     finally:
@@ -48,45 +53,64 @@ async def kubelet(client: Client) -> AsyncIterator[None]:
         await asyncio.wait(running)
 
 
-class _Kubelet:
-    """A sink of pods that keeps what is to be done in a queue."""
+class _Worker:
+    """A sink of objects that keeps what is to be done in a queue."""
+
+    resource: Resource
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._pods: asyncio.Queue[Document] = asyncio.Queue()
+        self._changed: asyncio.Queue[Document] = asyncio.Queue()
 
     def replace(self, items: Sequence[Document]) -> None:
         for item in items:
             self.upsert(item)
 
     def upsert(self, item: Document) -> None:
-        self._pods.put_nowait(item)
+        self._changed.put_nowait(item)
 
     def remove(self, item: Document) -> None:
-        """Nothing is kept of a pod."""
+        """Nothing is kept of an object."""
 
     async def run(self) -> None:
         while True:
-            pod = await self._pods.get()
+            thing = await self._changed.get()
             try:
-                await self._sync(pod)
+                await self._sync(thing)
             except ApiError as error:
                 if error.status not in (404, 409):  # it has changed; its next event tells how
                     raise
 
-    async def _sync(self, pod: Document) -> None:
-        path = PODS.object(pod["metadata"]["name"], pod["metadata"]["namespace"])
-        leaving = "deletionTimestamp" in pod["metadata"]
-        if leaving and not _is_ready(pod):
+    async def _sync(self, thing: Document) -> None:
+        raise NotImplementedError
+
+
+class _Namespaces(_Worker):
+    resource = NAMESPACES
+
+    async def _sync(self, thing: Document) -> None:
+        if "deletionTimestamp" in thing["metadata"]:
+            path = NAMESPACES.object(thing["metadata"]["name"]).subresource("finalize")
+            empty = {**thing, "kind": "Namespace", "spec": {"finalizers": []}}
+            await self._client.update(path, _encode(empty), _decode)
+
+
+class _Pods(_Worker):
+    resource = PODS
+
+    async def _sync(self, thing: Document) -> None:
+        path = PODS.object(thing["metadata"]["name"], thing["metadata"]["namespace"])
+        leaving = "deletionTimestamp" in thing["metadata"]
+        if leaving and not _is_ready(thing):
             await self._client.delete(path, grace_period_seconds=0)
         elif leaving:
             await self._report(path, {"conditions": _conditions("False")})
-        elif "nodeName" not in pod["spec"]:
+        elif "nodeName" not in thing["spec"]:
             target = {"kind": "Node", "name": "node"}
-            binding = {"metadata": {"name": pod["metadata"]["name"]}, "target": target}
+            binding = {"metadata": {"name": thing["metadata"]["name"]}, "target": target}
             await self._client.create(path.subresource("binding"), _encode(binding), _decode)
-        elif not _is_ready(pod):
-            await self._report(path, _running(pod))
+        elif not _is_ready(thing):
+            await self._report(path, _running(thing))
 
     async def _report(self, path: ObjectPath, status: Document) -> None:
         body = _encode({"status": status})

@@ -1,7 +1,8 @@
 """A pytest plugin for suites that others wrote: which tests cannot pass here, and why.
 
 ``EXPECTATIONS`` names a file of reasons, each with its tests (a file, or names below it, as pytest
-writes them). A listed test has to fail; one that passes, or that is not there, fails the run.
+writes them). A listed test has to fail; one that passes, or that is not there, fails the run. Only
+a reason that says ``by_chance`` lets its tests end either way.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in (_name(item), _name(item).partition("[")[0]):
             if name in reasons:
-                item.add_marker(pytest.mark.xfail(strict=True, reason=reasons[name]))
+                why, strict = reasons[name]
+                item.add_marker(pytest.mark.xfail(strict=strict, reason=why))
     names = {name for item in items for name in (_name(item), _name(item).partition("[")[0])}
     files = {item.path.name for item in items}
     listed = {name for name in reasons if name.partition("::")[0] in files}
@@ -32,10 +34,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"listed, but not in the suite: {', '.join(gone)}")
 
 
-def _reasons(path: Path) -> Iterator[tuple[str, str]]:
+def _reasons(path: Path) -> Iterator[tuple[str, tuple[str, bool]]]:
     for entry in yaml.safe_load(path.read_text()) or ():
         for test in entry["tests"]:
-            yield test, entry["why"]
+            yield test, (entry["why"], not entry.get("by_chance", False))
 
 
 def _name(item: pytest.Item) -> str:

@@ -136,6 +136,21 @@ def test_operations_that_nest_without_end_are_stopped() -> None:
             id="keyed lists merge inside keyed lists",
         ),
         pytest.param(
+            {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}},
+            {"spec": {"containers": [{"name": "new"}, {"name": "b", "image": "2"}]}},
+            {
+                "spec": {
+                    "containers": [
+                        {"name": "new"},
+                        {"name": "a"},
+                        {"name": "b", "image": "2"},
+                        {"name": "c"},
+                    ]
+                }
+            },
+            id="the patch's elements keep its order, the others stand before whom they stood",
+        ),
+        pytest.param(
             {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
             {"spec": {"containers": [{"name": "a", "$patch": "delete"}]}},
             {"spec": {"containers": [{"name": "b"}]}},

@@ -157,6 +157,12 @@ def test_initial_events_of_a_future_version_are_refused(ask: Ask) -> None:
     assert ask("GET", NODES, resourceVersion="99", **query)[0] == 504
 
 
+def test_a_watch_of_a_server_that_ran_before_expires(ask: Ask, watch: Open) -> None:
+    create(ask, NODES, "a")
+    [(kind, status)] = watch(NODES, resourceVersion="99")()
+    assert (kind, status["code"]) == ("ERROR", 410)
+
+
 def test_a_bookmark_carries_the_newest_version_and_is_resumed_from(api: Api, ask: Ask) -> None:
     opened = api.handle(Request("GET", NODES, {"watch": "1", "allowWatchBookmarks": "1"}))
     assert isinstance(opened, Watch)
