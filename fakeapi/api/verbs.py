@@ -133,9 +133,7 @@ def _optional_object(request: Request) -> Document:
     return read_object(request) if request.body else {}
 
 
-def _object(
-    status: int, target: Target, entry: Entry, warnings: tuple[str, ...] = ()
-) -> Response:
+def _object(status: int, target: Target, entry: Entry, warnings: tuple[str, ...] = ()) -> Response:
     return Response(status, encode_object(target.kind, entry), warnings=warnings)
 
 

@@ -8,7 +8,7 @@ ERROR event (410 Expired) and ends, as upstream ends it.
 Where a watch starts:
 
 - resourceVersion unset or ``0``: the present objects as ADDED, then what follows;
-- ``N``: the events after ``N``. Upstream waits for an ``N`` that is yet to come; here such a version
+- ``N``: the events after ``N``. Upstream waits for an ``N`` that is yet to come; here such a one
   was given by a server that ran before this one, so the watch expires and its client lists again;
 - ``sendInitialEvents=true``: the present objects as ADDED, a BOOKMARK annotated
   ``k8s.io/initial-events-end``, then what follows; with ``false``: only what follows.

@@ -2,13 +2,16 @@
 
 Figures that depend on the machine stand beside an echo of the same bytes in the same run, or beside
 a calibration loop; the ratio is what to compare. ``--check`` fails if one breaks its budget,
-``--only`` measures one half, ``--beside URL`` another API server next to fakeapi.
+``--only`` measures one half. Another API server is measured next to fakeapi: the one at ``--beside
+URL``, or an etcd and kube-apiserver that are started if the environment variables ``ETCD`` and
+``KUBE_APISERVER`` name their binaries.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import statistics
 import sys
 import time
@@ -27,6 +30,7 @@ from tests.bench.calibration import calibrate
 from tests.bench.clusters import cluster, encoded, preemptor
 from tests.bench.http import Beside, beside_echo, wait_ready
 from tests.bench.processes import echo, reprieve
+from tests.real_server import TOKEN, real_server
 
 RESULTS = Path("bench-results")
 Row = tuple[str, str]
@@ -62,12 +66,20 @@ def _fakeapi(beside: str, token: str) -> list[str]:
     """Measure fakeapi, and another server if one is given; gives the budgets that are broken."""
     calibration = calibrate()
     figures = fakeapi.measure()
-    other = fakeapi.everyday(beside, token) if beside else {}
+    other = fakeapi.everyday(beside, token) if beside else asyncio.run(_real())
     rows = [_row(figure, calibration, other.get(name)) for name, figure in figures.items()]
     calibrated = ("calibration loop", f"{calibration * 1e3:.1f} ms", "1", "")
     head = [("what", "fakeapi", "per calibration", "beside"), ("---",) * 4]
     _write("fakeapi.md", [*head, *rows, calibrated])
     return faults(figures, calibration)
+
+
+async def _real() -> dict[str, Figure]:
+    etcd, apiserver = (os.environ.get(name, "") for name in ("ETCD", "KUBE_APISERVER"))
+    if not etcd or not apiserver:
+        return {}
+    async with real_server(Path(etcd), Path(apiserver)) as server:
+        return await asyncio.to_thread(fakeapi.everyday, server.url, TOKEN)
 
 
 def _row(figure: Figure, calibration: float, beside: Figure | None) -> tuple[str, ...]:

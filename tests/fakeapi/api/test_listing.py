@@ -158,9 +158,7 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 def tiny_api() -> Api:
-    sources = Sources(
-        lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
-    )
+    sources = Sources(lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0)
     return Api(Store(), sources)
 
 
