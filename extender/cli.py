@@ -26,8 +26,10 @@ from typer.exceptions import TyperException
 from extender.clusterfile import load_cluster, load_pod
 from extender.config import Config, ConfigError, find_policy, load_config
 from extender.explain import (
+    UnknownNodeError,
     explain_preempt,
     filter_document,
+    known_nodes,
     preempt_document,
 )
 from extender.journal import Journal
@@ -63,6 +65,7 @@ USER_ERRORS = (
     ManifestError,
     ObjectError,
     UnknownFilterError,
+    UnknownNodeError,
     UnknownReleaseError,
 )
 
@@ -190,7 +193,8 @@ def _explain_preempt(
     rules = Rules(release(upstream), _filters(filters), find_policy(policy))
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
-    potential = None if nodes is None else _split(nodes)
+    place = f"--cluster {', '.join(cluster)}"
+    potential = None if nodes is None else known_nodes(_split(nodes), files.snapshot, place)
     order = rules.policy.candidates
     decision = explain_preempt(preemptor, files.snapshot, rules, potential)
     _print(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))

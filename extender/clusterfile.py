@@ -18,7 +18,7 @@ from extender.kube.objects import (
     decode_node,
     decode_priority_class,
 )
-from extender.kube.pods import decode_pod
+from extender.kube.pods import decode_written_pod
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
 
@@ -98,7 +98,7 @@ def load_pod(path: str, cluster: ClusterFiles, release: Release) -> Pod:
 
 def _pod(raw: bytes, release: Release) -> Pod:
     """Read a pod; one written by hand has no UID, and as pods are told apart by it, gets one."""
-    pod = decode_pod(raw, release)
+    pod = decode_written_pod(raw, release)
     return pod if pod.uid else replace(pod, uid=pod.key)
 
 

@@ -68,10 +68,28 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     promise_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
 
 
+# A key that is misspelt or null would leave a selector empty, and an empty one matches every pod.
+class _Expression(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def shape(self) -> shapes.Expression:
+        return shapes.Expression(self.key, self.operator, list(self.values))
+
+
+class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[_Expression, ...] = ()
+
+    def shape(self) -> shapes.Selector:
+        return shapes.Selector(self.match_labels, [e.shape() for e in self.match_expressions])
+
+
 class _Protection(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     namespaces: tuple[str, ...] = ()
-    selector: shapes.Selector | None = None
+    selector: _Selector | None = None
 
 
 class _PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -131,7 +149,8 @@ def _chosen(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple
 
 
 def _guard(path: str, protection: _Protection) -> Guard:
-    selector = label_selector_of(f"{path}.selector", protection.selector)
+    written = protection.selector
+    selector = label_selector_of(f"{path}.selector", None if written is None else written.shape())
     if selector is None and not protection.namespaces:
         raise FieldError(path, "protects nothing; expected namespaces, a selector, or both")
 

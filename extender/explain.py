@@ -11,6 +11,10 @@ from policies.model import Pod, Snapshot
 from policies.reference import Rules
 
 
+class UnknownNodeError(ValueError):
+    """A node is not in the cluster; the text says which, and where it was looked for."""
+
+
 class RejectionDocument(TypedDict):
     """Why a node was refused."""
 
@@ -65,6 +69,14 @@ def explain_preempt(
     if potential is None and filtering.feasible:
         return needless(filtering)
     return post_filter(filtering, snapshot, rules, potential)
+
+
+def known_nodes(names: Sequence[str], snapshot: Snapshot, place: str) -> Sequence[str]:
+    """Give ``names``, all of them nodes of the cluster in ``place``. Raises UnknownNodeError."""
+    unknown = next((name for name in names if name not in snapshot.nodes), None)
+    if unknown is not None:
+        raise UnknownNodeError(f"--nodes: no node {unknown!r} in {place}")
+    return names
 
 
 def filter_document(decision: FilterDecision) -> FilterDocument:

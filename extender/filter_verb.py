@@ -2,14 +2,15 @@
 
 kube-scheduler asks only about nodes that passed its own filters, and its view is ahead of the
 watch. Where the two disagree, refusing a node for a pod that has left it already would make
-kube-scheduler preempt a second time; so pods on their way out count as gone here, and a node that
-was sent as an object is taken as sent. Every refused node is named with its reason: one that is
-only dropped has no status, and preemption would skip it.
+kube-scheduler preempt a second time; so a node is refused only if the pod fits it neither with the
+departing pods there nor without them, and a node that was sent as an object is taken as sent. The
+pods on nodes that were not sent count as well: they attract, repel and are spread. Every refused
+node is named with its reason: one that is only dropped has no status, and preemption would skip it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -63,8 +64,8 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
 def answer(args: FilterArgs, situation: Situation) -> Answer:
     """Decide, and name the nodes that fit and why each other one does not."""
     states, failed = _as_sent(args, situation.snapshot)
-    moment = replace(situation.snapshot, nodes=states)
-    decision = decide_filter(args.pod, moment, situation.rules)
+    seen = replace(situation.snapshot, nodes={**situation.snapshot.nodes, **states})
+    decision = _most_lenient(args.pod, seen, situation.rules, states)
     decision = replace(decision, rejected={**decision.rejected, **failed})
     return Answer(wire.encode(_result(args, decision)), decision)
 
@@ -83,13 +84,44 @@ def _as_sent(
         elif state is None:
             failed[name] = _NOT_KNOWN
         else:
-            states[name] = _without_departing(state if sent is None else replace(state, node=sent))
+            states[name] = state if sent is None else replace(state, node=sent)
     return states, failed
 
 
-def _without_departing(state: NodeState) -> NodeState:
-    departing = [pod for pod in state.pods if pod.terminating]
-    return state.without(departing) if departing else state
+def _most_lenient(
+    pod: Pod, snapshot: Snapshot, rules: Rules, among: Collection[str]
+) -> FilterDecision:
+    """Judge as if the departing pods had left; where that refuses, also as if they stayed.
+
+    A departing pod may take room or repel, but it may also be the one that attracts.
+    """
+    left = _without_departing(snapshot, _concerned(pod, snapshot, among))
+    gone = decide_filter(pod, left, rules, among)
+    if left is snapshot or not gone.rejected:
+        return gone
+    there = frozenset(decide_filter(pod, snapshot, rules, gone.rejected).feasible)
+    return replace(
+        gone,
+        feasible=tuple(name for name in among if name not in gone.rejected or name in there),
+        rejected={name: why for name, why in gone.rejected.items() if name not in there},
+    )
+
+
+def _concerned(pod: Pod, snapshot: Snapshot, among: Collection[str]) -> Collection[str]:
+    """Name the nodes whose departing pods can matter: elsewhere, only anti-affinity heeds them."""
+    return snapshot.nodes if pod.anti_affinity or snapshot.repelling else among
+
+
+def _without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+    departing = {
+        name: [pod for pod in snapshot.nodes[name].pods if pod.departing] for name in names
+    }
+    left = {name: snapshot.nodes[name].without(pods) for name, pods in departing.items() if pods}
+    if not left:
+        return snapshot
+    gone = {pod.uid for pods in departing.values() for pod in pods}
+    repelling = tuple(pod for pod in snapshot.repelling if pod.uid not in gone)
+    return replace(snapshot, nodes={**snapshot.nodes, **left}, repelling=repelling)
 
 
 def _result(args: FilterArgs, decision: FilterDecision) -> wire.FilterResult:

@@ -3,7 +3,7 @@
 kube-scheduler acts on a preempt answer at once: it marks and deletes the victims and nominates the
 preemptor. Until the watch brings these changes back, a second request would be decided on a state
 that no longer holds. So each answer is remembered as a :class:`Promise` and laid over the snapshot:
-the victims count as terminating by preemption, the preemptor as nominated to the node.
+the victims count as promised to terminate, the preemptor as nominated to the node.
 
 Each half of a promise ends when the watch shows it, and all of it after a deadline, since nothing
 guarantees that kube-scheduler followed the answer.
@@ -83,7 +83,9 @@ class Overlay:
         present = {pod.uid for pod in state.nominated}
         return replace(
             state,
-            pods=tuple(_marked(pod) if pod.uid in leaving else pod for pod in state.pods),
+            pods=tuple(
+                replace(pod, promised=True) if pod.uid in leaving else pod for pod in state.pods
+            ),
             nominated=(*state.nominated, *_newly_nominated(promises, present)),
         )
 
@@ -106,10 +108,6 @@ class Overlay:
             else:
                 self._promises[key] = kept
         return frozenset(changed)
-
-
-def _marked(pod: Pod) -> Pod:
-    return replace(pod, terminating=True, preempted=True)
 
 
 def _newly_nominated(promises: Iterable[Promise], present: set[str]) -> Iterable[Pod]:

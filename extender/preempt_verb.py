@@ -24,6 +24,7 @@ from policies import decide_filter, decide_preemption, post_filter
 from policies.decision import Candidate, PreemptionDecision, VictimSet
 from policies.model import Pod, Snapshot
 from policies.policy import IMPORTANCE
+from policies.preemption import NEVER
 from policies.reference import Rules
 
 
@@ -49,7 +50,7 @@ def answer(args: PreemptArgs, situation: Situation) -> Answer:
         for node in args.offers
         if node not in situation.snapshot.nodes
     ]
-    if not decision.eligible:
+    if not decision.eligible and _is_certain(decision):
         return _answer(decision, None, [*notes, decision.reason])
     if decision.unjudged or (args.offers and decision.chosen is None):
         notes.append(_why_deferred(decision))
@@ -59,6 +60,12 @@ def answer(args: PreemptArgs, situation: Situation) -> Answer:
     if refusal is not None:
         return _answer(decision, None, [*notes, refusal])
     return _answer(decision, chosen, notes)
+
+
+def _is_certain(decision: PreemptionDecision) -> bool:
+    # Whether a pod waits depends on what all filters say of its nominated node; kube-scheduler knew
+    # that when it asked.
+    return decision.reason == NEVER or not decision.unjudged
 
 
 def _own_choice(args: PreemptArgs, situation: Situation) -> PreemptionDecision:

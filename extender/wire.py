@@ -16,8 +16,6 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-S = TypeVar("S", bound=msgspec.Struct)
-
 
 class WireError(ValueError):
     """A body is not what the verb expects; the text says what is wrong and what was expected."""

@@ -103,7 +103,8 @@ class Pod:
 
     ``priority`` is 0 where the object has none. ``started_ns`` is None until the kubelet has set
     it. ``preempted`` tells that kube-scheduler has marked the pod as its victim (its first
-    DisruptionTarget condition is True with reason PreemptionByScheduler). ``resource_names`` are
+    DisruptionTarget condition is True with reason PreemptionByScheduler); ``promised``, that it is
+    a victim of a decision that the watch does not show yet. ``resource_names`` are
     those that any container requests or limits, even at zero. ``affinity`` and
     ``anti_affinity`` are required terms, ``spread`` hard constraints; ``filters`` names the in-tree
     filters beyond these that the pod's spec calls for (volumes, device claims).
@@ -120,6 +121,7 @@ class Pod:
     started_ns: int | None = None
     terminating: bool = False
     preempted: bool = False
+    promised: bool = False
     finished: bool = False
     requests: Resources = NOTHING
     resource_names: frozenset[str] = frozenset()
@@ -136,6 +138,11 @@ class Pod:
     def key(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def departing(self) -> bool:
+        """Whether the pod is on its way out, or soon will be."""
+        return self.terminating or self.promised
 
     def concerns(self, managed: frozenset[str]) -> bool:
         """Tell whether an extender that manages these resources is asked about the pod.

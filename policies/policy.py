@@ -73,7 +73,7 @@ COST = candidate_order(_CANDIDATE_CRITERIA)
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A rule that keeps pods from being victims; ``name`` is shown where it did."""
+    """A rule that keeps pods from being victims; ``name`` says in the policy file why."""
 
     name: str
     protects: Callable[[Pod], bool]

@@ -3,12 +3,10 @@
 Each rule is a function of values, shared by every engine. The order of things on one node:
 
 1. take away every pod of lower priority (the *potential victims*); if the preemptor still doesn't
-fit,
-   the node is no candidate;
+   fit, the node is no candidate;
 2. put them back one by one, those whose eviction would break a disruption budget first, in each
-group
-   the most important first; whoever still lets the preemptor fit is *reprieved* and stays, the
-   others are the victims.
+   group the most important first; whoever still lets the preemptor fit is *reprieved* and stays,
+   the others are the victims.
 
 So the victims are not the cheapest set but the one left over when importance has had its say.
 
@@ -61,8 +59,8 @@ def ineligibility(pod: Pod, snapshot: Snapshot, nominated_status: Rejection | No
 
 
 def terminating_by_preemption(pod: Pod) -> bool:
-    """Tell whether ``pod`` is on its way out because kube-scheduler evicted it."""
-    return pod.terminating and pod.preempted
+    """Tell whether ``pod`` is on its way out because kube-scheduler evicted it, or will be."""
+    return pod.promised or (pod.terminating and pod.preempted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """The engine as plain loops over nodes: the specification that any faster engine must equal.
 
 ``filter_nodes`` is one filtering pass of a scheduling cycle, ``post_filter`` what follows it if no
-node is left:
-eligibility, potential nodes, a dry run on each of them (all, where kube-scheduler samples), the
-choice, and the message that the pod's event would carry.
+node is left: eligibility, potential nodes, a dry run on each of them (all, where kube-scheduler
+samples), the choice, and the message that the pod's event would carry.
 """
 
 from __future__ import annotations

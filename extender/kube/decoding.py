@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -20,7 +20,14 @@ from policies.quantity import QuantityError, parse_quantity
 from policies.requests import Amounts
 from policies.selectors import LabelSelector, Requirement, SelectorError, label_requirement
 
-S = TypeVar("S")
+
+class Shape(Protocol):
+    """An object's shape; its metadata names it."""
+
+    metadata: shapes.Meta
+
+
+S = TypeVar("S", bound=Shape)
 T = TypeVar("T")
 Decode = Callable[[bytes], T]
 
@@ -78,7 +85,7 @@ def decoded(
 ) -> T:
     """Decode ``raw`` and ``convert`` it; a failure becomes an ObjectError naming the object."""
     try:
-        return convert(decoder.decode(raw))
+        return convert(_named(decoder.decode(raw)))
     except msgspec.ValidationError as error:
         problem = _located(str(error))
     except msgspec.DecodeError as error:
@@ -91,6 +98,13 @@ def decoded(
         problem = str(error)
     key = unreadable(kind, raw, problem).key
     raise ObjectError(f"{kind} {key}: {problem}" if key else f"{kind}: {problem}")
+
+
+def _named(shape: S) -> S:
+    # Objects are told apart by name; one without it could stand for any other.
+    if not shape.metadata.name:
+        raise FieldError("metadata.name", "required")
+    return shape
 
 
 def _located(message: str) -> str:

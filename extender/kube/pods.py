@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import msgspec
 
-from extender.kube import placement, shapes
-from extender.kube.decoding import (
-    FINISHED,
-    amounts_of,
-    decoded,
-    reported_amounts,
-)
+from extender.kube import asking, placement, shapes
+from extender.kube.decoding import FINISHED, decoded
 from policies.model import ANY_ADDRESS, HostPort, Pod
-from policies.requests import ContainerRequests, PodResources, pod_requests
+from policies.requests import pod_requests
 from policies.selectors import Toleration, equals_all
 from policies.upstream import Release
 
@@ -32,6 +27,16 @@ def decode_pod(raw: bytes, release: Release) -> Pod:
     return decoded("Pod", _pods, raw, lambda shape: _pod(shape, release))
 
 
+def decode_written_pod(raw: bytes, release: Release) -> Pod:
+    """Read a v1.Pod that no API server has defaulted yet. Raises ObjectError."""
+
+    def convert(shape: shapes.PodShape) -> Pod:
+        asking.default_requests(shape.spec)
+        return _pod(shape, release)
+
+    return decoded("Pod", _pods, raw, convert)
+
+
 def epoch_ns(moment: datetime) -> int:
     """Give nanoseconds since the epoch; a time without a zone counts as UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -41,7 +46,6 @@ def epoch_ns(moment: datetime) -> int:
 def _pod(shape: shapes.PodShape, release: Release) -> Pod:
     meta, spec, status = shape.metadata, shape.spec, shape.status or shapes.PodStatus()
     namespace = meta.namespace or "default"
-    containers = [*(spec.initContainers or ()), *(spec.containers or ())]
     affinity = spec.affinity or _NO_AFFINITY
     return Pod(
         namespace=namespace,
@@ -56,8 +60,8 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         terminating=meta.deletionTimestamp is not None,
         preempted=_preempted(status.conditions or ()),
         finished=status.phase in FINISHED,
-        requests=pod_requests(_resources(spec, status), release),
-        resource_names=frozenset(name for c in containers for name in _mentioned(c.resources)),
+        requests=pod_requests(asking.pod_resources(spec, status), release),
+        resource_names=frozenset(asking.mentioned(spec)),
         host_ports=frozenset(_host_ports(spec, release)),
         node_selector=equals_all(spec.nodeSelector or {}),
         node_affinity=placement.node_affinity(affinity),
@@ -74,52 +78,6 @@ def _preempted(conditions: Iterable[shapes.Condition]) -> bool:
         if condition.type == "DisruptionTarget":
             return condition.status == "True" and condition.reason == "PreemptionByScheduler"
     return False
-
-
-def _resources(spec: shapes.PodSpec, status: shapes.PodStatus) -> PodResources:
-    reported = {s.name: s for s in status.initContainerStatuses or ()}
-    reported |= {s.name: s for s in status.containerStatuses or ()}
-    of_pod, in_force = spec.resources or shapes.Amounts(), status.resources
-    return PodResources(
-        containers=tuple(_containers("spec.containers", spec.containers, reported)),
-        init_containers=tuple(_containers("spec.initContainers", spec.initContainers, reported)),
-        overhead=amounts_of("spec.overhead", spec.overhead),
-        pod_level=amounts_of("spec.resources.requests", of_pod.requests),
-        pod_actuated=reported_amounts("status.resources", in_force.requests if in_force else None),
-        pod_allocated=reported_amounts("status.allocatedResources", status.allocatedResources),
-        resize_infeasible=_infeasible(status.conditions or ()),
-    )
-
-
-def _infeasible(conditions: Iterable[shapes.Condition]) -> bool:
-    pending = next((c for c in conditions if c.type == "PodResizePending"), None)
-    return pending is not None and pending.reason == "Infeasible"
-
-
-def _containers(
-    path: str,
-    containers: Sequence[shapes.Container] | None,
-    reported: dict[str, shapes.ContainerStatus],
-) -> Iterator[ContainerRequests]:
-    for index, container in enumerate(containers or ()):
-        asked = container.resources or shapes.Amounts()
-        status = reported.get(container.name, shapes.ContainerStatus())
-        in_force = status.resources
-        yield ContainerRequests(
-            spec=amounts_of(f"{path}[{index}].resources.requests", asked.requests),
-            allocated=reported_amounts("status.allocatedResources", status.allocatedResources),
-            actuated=reported_amounts(
-                "status.resources.requests", in_force.requests if in_force else None
-            ),
-            reported=in_force is not None,
-            restartable=container.restartPolicy == "Always",
-        )
-
-
-def _mentioned(amounts: shapes.Amounts | None) -> Iterator[str]:
-    if amounts is not None:
-        yield from amounts.requests or ()
-        yield from amounts.limits or ()
 
 
 def _host_ports(spec: shapes.PodSpec, release: Release) -> Iterator[HostPort]:

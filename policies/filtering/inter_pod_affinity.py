@@ -3,8 +3,7 @@
 Three rules, checked in this order, each by counts per topology domain:
 
 1. every affinity term finds a pod in the node's domain that matches *all* of the pod's terms; the
-first
-   pod of a group, which matches its own terms while nobody else does, may go anywhere;
+   first pod of a group, which matches its own terms while nobody else does, may go anywhere;
 2. no anti-affinity term of the pod finds a pod in the node's domain;
 3. no pod that runs has an anti-affinity term against the pod in the node's domain.
 
@@ -75,9 +74,7 @@ class _AffinityCheck:
             return _NO_AFFINITY
         if any(self.averse.of(domain) > 0 for domain in _domains(self.pod.anti_affinity, labels)):
             return _ANTI_AFFINITY
-        if self.repelled.base and any(
-            self.repelled.of(Domain(key, value)) > 0 for key, value in labels.items()
-        ):
+        if any(self.repelled.of(Domain(key, value)) > 0 for key, value in labels.items()):
             return _REPELLED
         return None
 

@@ -137,7 +137,7 @@ class TestPromises:
         before = cluster.snapshot()
         cluster.promise(Promise(pod("vip"), "node-1", frozenset({"web"}), deadline=30.0))
         [web] = cluster.snapshot().nodes["node-1"].pods
-        assert web.preempted
+        assert web.promised
         assert cluster.promises == 1
         clock.seconds = 30.0
         assert cluster.snapshot().nodes == before.nodes

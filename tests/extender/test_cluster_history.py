@@ -189,8 +189,7 @@ class ClusterMachine(RuleBasedStateMachine):
         return replace(
             state,
             pods=tuple(
-                replace(each, terminating=True, preempted=True) if each.uid in leaving else each
-                for each in state.pods
+                replace(each, promised=True) if each.uid in leaving else each for each in state.pods
             ),
             nominated=tuple(nominated.values()),
             unreadable=tuple(

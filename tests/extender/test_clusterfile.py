@@ -78,6 +78,30 @@ def test_pods_written_by_hand_without_uids_are_told_apart(tmp_path: Path) -> Non
     assert [pod.key for pod in decision.chosen.spared] == ["default/a"]
 
 
+@pytest.mark.parametrize(
+    ("resources", "milli_cpu"),
+    [
+        ({"limits": {"cpu": "2"}}, 2000),
+        ({"limits": {"cpu": "2"}, "requests": None}, 2000),
+        ({"limits": {"cpu": "2"}, "requests": {"memory": "1Gi"}}, 2000),
+        ({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}, 1000),
+        ({"limits": {"cpu": "2"}, "requests": {"cpu": "0"}}, 0),
+        ({"limits": {"memory": "1Gi"}}, 0),
+        ({"limits": None}, 0),
+        (None, 0),
+    ],
+)
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+def test_a_container_written_by_hand_requests_its_limits(
+    tmp_path: Path, containers: str, resources: Mapping[str, Any] | None, milli_cpu: int
+) -> None:
+    spec = {containers: [{"name": "main", "resources": resources}]}
+    cluster = cluster_of(tmp_path, node_json("node-1"), pod_json("old", on="node-1", spec=spec))
+    (old,) = cluster.snapshot.nodes["node-1"].pods
+    new = pod_of(tmp_path, cluster, pod_json("new", spec=spec))
+    assert (old.requests.milli_cpu, new.requests.milli_cpu) == (milli_cpu, milli_cpu)
+
+
 class TestAdmission:
     """The pod gets the priority that the Priority admission plugin would give it."""
 

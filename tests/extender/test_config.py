@@ -124,6 +124,14 @@ class TestPolicies:
         [
             ("namespaces: [kube-system]", ("node-1", ["web"])),
             ("selector: {matchLabels: {role: db}}", ("node-2", ["a", "b"])),
+            (
+                "selector: {matchExpressions: [{key: role, operator: In, values: [db]}]}",
+                ("node-2", ["a", "b"]),
+            ),
+            (
+                "selector: {matchExpressions: [{key: role, operator: DoesNotExist}]}",
+                ("node-1", ["web"]),
+            ),
             # Both together: a pod must stand in the namespace and match.
             (
                 "namespaces: [kube-system], selector: {matchLabels: {role: db}}",
@@ -136,6 +144,35 @@ class TestPolicies:
     ) -> None:
         path = written(tmp_path, f"name: own\nprotect:\n- {{name: them, {protection}}}\n")
         assert self.chosen(find_policy(str(path))) == chosen
+
+    @pytest.mark.parametrize(
+        ("selector", "problem"),
+        [
+            ("{matchLabel: {a: b}}", ": Object contains unknown field matchLabel"),
+            ("{matchLabels: {a: 1}}", ".matchLabels[...]: Expected str, got int"),
+            ("{matchLabels: null}", ".matchLabels: Expected object, got null"),
+            ("{matchExpressions: null}", ".matchExpressions: Expected array, got null"),
+            (
+                "{matchExpressions: [{key: a, operator: In, value: b}]}",
+                ".matchExpressions[0]: Object contains unknown field value",
+            ),
+            (
+                "{matchExpressions: [{operator: Exists}]}",
+                ".matchExpressions[0]: Object missing required field key",
+            ),
+            (
+                "{matchExpressions: [{key: a, operator: Near}]}",
+                ": 'Near' is not a valid label selector operator",
+            ),
+        ],
+    )
+    def test_a_selector_is_taken_by_its_word(
+        self, tmp_path: Path, selector: str, problem: str
+    ) -> None:
+        path = written(tmp_path, f"name: own\nprotect: [{{name: them, selector: {selector}}}]")
+        with pytest.raises(ConfigError) as raised:
+            find_policy(str(path))
+        assert str(raised.value).startswith(f"{path}: protect[0].selector{problem}")
 
     def test_neither_a_name_nor_a_file(self) -> None:
         problem = "policy 'kube': no such file, nor a policy called so (kube-scheduler)"
@@ -160,10 +197,6 @@ class TestPolicies:
             (
                 "name: own\nprotect: [{name: all}]",
                 "protect[0]: protects nothing; expected namespaces, a selector, or both",
-            ),
-            (
-                "name: own\nprotect: [{name: b, selector: {matchExpressions: [{operator: Near}]}}]",
-                "protect[0].selector: 'Near' is not a valid label selector operator",
             ),
             ("name: own\nprotect: [{namespaces: [a]}]", "protect[0]: Object missing required"),
         ],

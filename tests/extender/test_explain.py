@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from io import StringIO
 
+import pytest
 from rich.console import Console, RenderableType
 
-from extender.explain import explain_preempt, filter_document, preempt_document
+from extender.explain import (
+    UnknownNodeError,
+    explain_preempt,
+    filter_document,
+    known_nodes,
+    preempt_document,
+)
 from extender.tables import filter_table, preempt_table
 from policies import decide_filter
 from policies.model import Snapshot
@@ -75,6 +82,17 @@ def test_given_nodes_are_tried_instead_of_those_that_may_help() -> None:
     document = preempt_document(explain_preempt(VIP, CLUSTER, DEFAULT_RULES, ["node-1"]))
     assert (document["node"], document["decidedBy"]) == ("node-1", None)
     assert set(document["candidates"]) == {"node-1"}
+
+
+@pytest.mark.parametrize("names", [[], ["node-2"], ["node-2", "node-1"]])
+def test_nodes_of_the_cluster_are_known(names: list[str]) -> None:
+    assert known_nodes(names, CLUSTER, "cluster.yaml") == names
+
+
+def test_a_node_that_is_not_in_the_cluster_is_named() -> None:
+    with pytest.raises(UnknownNodeError) as raised:
+        known_nodes(["node-1", "nope"], CLUSTER, "cluster.yaml")
+    assert str(raised.value) == "--nodes: no node 'nope' in cluster.yaml"
 
 
 def test_a_pod_that_fits_needs_nobody_to_go() -> None:

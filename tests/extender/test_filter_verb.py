@@ -7,11 +7,13 @@ from typing import Any
 
 from extender import filter_verb
 from extender.kube.decoding import Unreadable
+from extender.overlay import Promise
 from extender.verdict import Situation
-from policies.model import DisruptionBudget, Node, Pod
+from policies.model import AffinityTerm, DisruptionBudget, Node, Pod
 from policies.reference import DEFAULT_RULES
+from policies.selectors import LabelSelector, equals_all
 from tests.builders import encoded, node, node_json, pod, pod_json
-from tests.extender.conftest import filter_body, live_cluster
+from tests.extender.conftest import HandClock, filter_body, live_cluster
 from tests.extender.go_decoder import FilterResult, filtered
 
 Thing = Node | Pod | DisruptionBudget | Unreadable
@@ -78,6 +80,86 @@ def test_no_nodes_sent_gives_empty_lists_and_no_null_where_go_wants_none() -> No
 def test_a_pod_on_its_way_out_takes_no_room() -> None:
     things = (node("node-1", cpu="1"), pod("web", on="node-1", cpu="1", terminating=True))
     assert ask_by_name(pod_json(cpu="1"), ["node-1"], *things).names == ["node-1"]
+
+
+def term(app: str) -> dict[str, Any]:
+    return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"}
+
+
+def required(**terms: dict[str, Any]) -> dict[str, Any]:
+    """A spec with one required term each: podAffinity=term("db"), podAntiAffinity=..."""
+    rule = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {kind: {rule: [each]} for kind, each in terms.items()}}
+
+
+IN_ZONE_A = (node("a1", labels={"zone": "a"}), node("a2", labels={"zone": "a"}))
+IN_ZONE_B = node("b1", labels={"zone": "b"})
+DB = {"app": "db"}
+AVERSE_TO_WEB = AffinityTerm(
+    LabelSelector(equals_all({"app": "web"})), frozenset({"default"}), None, "zone"
+)
+
+
+class TestPodsOnNodesThatWereNotSent:
+    def test_attract(self) -> None:
+        near_db = pod_json(spec=required(podAffinity=term("db")))
+        things = (*IN_ZONE_A, IN_ZONE_B, pod("db", on="a2", labels=DB))
+        assert ask_by_name(near_db, ["a1", "b1"], *things).names == ["a1"]
+
+    def test_keep_away_a_pod_that_is_averse_to_them(self) -> None:
+        off_db = pod_json(spec=required(podAntiAffinity=term("db")))
+        things = (*IN_ZONE_A, IN_ZONE_B, pod("db", on="a2", labels=DB))
+        assert ask_by_name(off_db, ["a1", "b1"], *things).names == ["b1"]
+
+    def test_repel(self) -> None:
+        web = pod_json(labels={"app": "web"})
+        things = (*IN_ZONE_A, IN_ZONE_B, pod("db", on="a2", anti_affinity=(AVERSE_TO_WEB,)))
+        assert ask_by_name(web, ["a1", "b1"], *things).names == ["b1"]
+
+    def test_are_spread(self) -> None:
+        constraint = {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": DB},
+            "minDomains": 2,
+        }
+        spread = pod_json(labels=DB, spec={"topologySpreadConstraints": [constraint]})
+        things = (*IN_ZONE_A, IN_ZONE_B)
+        assert ask_by_name(spread, ["a1"], *things).names == ["a1"]
+        crowded = (*things, pod("db", on="a2", labels=DB))
+        assert ask_by_name(spread, ["a1"], *crowded).names == []
+        evened = (*crowded, pod("other", on="b1", labels=DB))
+        assert ask_by_name(spread, ["a1"], *evened).names == ["a1"]
+
+
+class TestPodsOnTheirWayOut:
+    """a2, where they are, is not among the nodes that were sent."""
+
+    def test_do_not_keep_away_a_pod_that_is_averse_to_them(self) -> None:
+        off_db = pod_json(spec=required(podAntiAffinity=term("db")))
+        db = pod("db", on="a2", labels=DB, terminating=True)
+        assert ask_by_name(off_db, ["a1"], *IN_ZONE_A, db).names == ["a1"]
+
+    def test_do_not_repel(self) -> None:
+        web = pod_json(labels={"app": "web"})
+        db = pod("db", on="a2", anti_affinity=(AVERSE_TO_WEB,), terminating=True)
+        assert ask_by_name(web, ["a1"], *IN_ZONE_A, db).names == ["a1"]
+
+    def test_still_attract(self) -> None:
+        near_db = pod_json(spec=required(podAffinity=term("db")))
+        things = (*IN_ZONE_A, IN_ZONE_B, pod("db", on="a1", labels=DB, terminating=True))
+        assert ask_by_name(near_db, ["b1", "a1"], *things).names == ["a1"]
+
+    def test_are_also_those_that_an_earlier_answer_took_as_victims(self) -> None:
+        cluster = live_cluster(
+            *IN_ZONE_A, pod("db", on="a2", anti_affinity=(AVERSE_TO_WEB,)), clock=HandClock()
+        )
+        cluster.promise(Promise(pod("vip"), "a2", frozenset({"db"}), deadline=30.0))
+        body = filter_body(pod_json(labels={"app": "web"}), "a1")
+        args = filter_verb.decode(body, DEFAULT_RULES)
+        answered = filter_verb.answer(args, Situation(cluster.snapshot(), DEFAULT_RULES)).body
+        assert filtered(answered, ["a1"], cached=True).names == ["a1"]
 
 
 def test_room_promised_to_an_equal_pod_is_taken() -> None:

@@ -26,7 +26,7 @@ def overlay(*promises: Promise) -> Overlay:
 
 def leaving(state: NodeState) -> list[str]:
     """Name the pods that count as evicted by kube-scheduler."""
-    return [each.name for each in state.pods if each.terminating and each.preempted]
+    return [each.name for each in state.pods if each.promised]
 
 
 def expected(state: NodeState) -> list[str]:

@@ -159,6 +159,18 @@ class TestDeferred:
         unjudged = "NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone"
         assert outcome.answer.notes == (f"deferred: not judged here: {unjudged}",)
 
+    def test_where_our_view_would_wait_for_a_node_that_we_cannot_judge(self) -> None:
+        status = {"nominatedNodeName": "node-3"}
+        leaving = pod("old", on="node-3", cpu="1", terminating=True, preempted=True)
+        moment = snapshot(*FULL_NODES, node("node-3", cpu="1"), leaving)
+        outcome = ask(preempt_body({**CLAIMING, "status": status}, node_1=["web"]), moment)
+        assert outcome.entries == {"node-1": Victims(("web",), 0)}
+
+    def test_never_where_the_pod_may_not_preempt_at_all(self) -> None:
+        never = {**CLAIMING, "spec": {**CLAIMING["spec"], "preemptionPolicy": "Never"}}
+        outcome = ask(preempt_body(never, node_1=["web"]), snapshot(*FULL_NODES))
+        assert outcome.answer.body == NOTHING
+
     def test_keeps_what_kube_scheduler_counted(self) -> None:
         entries = {"node-1": {"Pods": [{"UID": "web"}], "NumPDBViolations": 3}}
         body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})

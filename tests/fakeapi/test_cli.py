@@ -187,6 +187,10 @@ WRONG: list[tuple[str, str]] = [
     ("explain filter --cluster C --pod P --filters Nope", "unknown filter 'Nope'; expected some"),
     ("explain preempt --cluster C --pod P --policy nope", "policy 'nope': no such file, nor"),
     ("explain filter --cluster none.json --pod P", "none.json: cannot be read: No such file"),
+    (
+        "explain preempt --cluster C --pod P --nodes node-1,nope",
+        "--nodes: no node 'nope' in --cluster",
+    ),
     ("explain filter --cluster C --pod C --nodes a", "No such option: --nodes"),
     ("explain filter --cluster C --pod BAD", "resources.requests.cpu: 'lots' is not a quantity"),
     ("serve --search everywhere", "'everywhere' is not one of 'offered', 'cluster'"),

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from extender.kube.decoding import ObjectError, Unreadable, tolerant
-from extender.kube.objects import decode_budget, decode_node
+from extender.kube.objects import (
+    decode_budget,
+    decode_namespace,
+    decode_node,
+    decode_priority_class,
+)
 from extender.kube.pods import decode_pod
 from policies.model import Pod
 from policies.upstream import NEWEST
@@ -21,6 +28,11 @@ def decode(raw: bytes) -> Pod:
 def asking(**requests: object) -> Document:
     """Build a pod with requests of any JSON type."""
     return pod_json(containers=[{"name": "c", "resources": {"requests": requests}}])
+
+
+def limited(containers: str, **limits: object) -> Document:
+    """Build a pod whose first container of a list has limits of any JSON type."""
+    return pod_json(spec={containers: [{"name": "c", "resources": {"limits": limits}}]})
 
 
 @pytest.mark.parametrize(
@@ -63,6 +75,27 @@ def test_a_quantity_may_be_a_text_a_bare_number_or_null_as_for_gos_decoder(
             pod_json(spec={"initContainers": [container_json(requests={"cpu": "?"})]}),
             (
                 "spec.initContainers[0].resources.requests.cpu: '?' is not a quantity; "
+                "expected a number such as 100m, 2 or 1.5Gi"
+            ),
+        ),
+        (
+            limited("containers", cpu="1 core"),
+            (
+                "spec.containers[0].resources.limits.cpu: '1 core' is not a quantity; "
+                "expected a number such as 100m, 2 or 1.5Gi"
+            ),
+        ),
+        (
+            limited("initContainers", memory="lots"),
+            (
+                "spec.initContainers[0].resources.limits.memory: 'lots' is not a quantity; "
+                "expected a number such as 100m, 2 or 1.5Gi"
+            ),
+        ),
+        (
+            pod_json(spec={"resources": {"limits": {"cpu": "?"}}}),
+            (
+                "spec.resources.limits.cpu: '?' is not a quantity; "
                 "expected a number such as 100m, 2 or 1.5Gi"
             ),
         ),
@@ -135,6 +168,25 @@ def test_bytes_that_are_no_such_object_are_an_error_and_nothing_worse(
     with pytest.raises(ObjectError) as caught:
         decode(raw)
     assert str(caught.value).startswith(problem)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"name": ""}])
+@pytest.mark.parametrize(
+    ("kind", "decode_one"),
+    [
+        ("Pod", decode),
+        ("Node", decode_node),
+        ("PodDisruptionBudget", decode_budget),
+        ("Namespace", decode_namespace),
+        ("PriorityClass", decode_priority_class),
+    ],
+)
+def test_an_object_without_a_name_is_none(
+    kind: str, decode_one: Callable[[bytes], object], metadata: Document
+) -> None:
+    with pytest.raises(ObjectError) as caught:
+        decode_one(encoded({"metadata": metadata, "spec": {}}))
+    assert str(caught.value) == f"{kind}: metadata.name: required"
 
 
 @pytest.mark.parametrize("depth", [500, 100_000])

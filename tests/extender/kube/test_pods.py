@@ -224,6 +224,11 @@ def test_pod_level_resources_and_their_status_are_read(release: str, milli_cpu: 
     assert decode(document, release).requests.milli_cpu == milli_cpu
 
 
+def test_a_limit_alone_requests_nothing_of_a_pod_that_an_api_server_has_defaulted() -> None:
+    found = with_spec(containers=[{"name": "a", "resources": {"limits": {"cpu": "1"}}}])
+    assert found.requests == Resources()
+
+
 def test_every_resource_that_any_container_names_is_known_even_at_zero() -> None:
     found = with_spec(
         containers=[{"name": "a", "resources": {"limits": {"example.com/gpu": "0"}}}],

@@ -163,6 +163,16 @@ def test_only_a_missing_neighbour_is_beyond_eviction(preemptor: Pod, *, resolvab
     assert decide_filter(preemptor, moment, RULES).rejected["a1"].resolvable is resolvable
 
 
+def test_a_nominated_pod_repels_though_nobody_else_does_if_the_filter_runs_at_all() -> None:
+    promised = pod(
+        "promised", priority=5, nominated_node="a1", labels=DB, anti_affinity=(near(app="db"),)
+    )
+    averse = pod(labels=DB, anti_affinity=(near(app="web"),))
+    assert outcome(averse, cluster(promised))["a1"] == REPELLED
+    # Upstream skips the filter before it looks at nominated pods.
+    assert outcome(pod(labels=DB), cluster(promised))["a1"] == "fits"
+
+
 class TestPreemption:
     def test_the_pod_in_the_way_goes_and_the_others_stay(self) -> None:
         preemptor = pod(priority=10, anti_affinity=(near(HOST, app="db"),))

@@ -191,3 +191,10 @@ class TestPreemption:
         preemptor = pod(priority=10, labels=WEB, spread=(spread(),))
         moment = cluster(2, 0, 0, going)
         assert self.victims(preemptor, moment, on="a") == ["a-1", "going"]
+
+
+def test_a_pod_that_is_promised_to_leave_counts_until_it_does() -> None:
+    web = pod("web", on="a", labels=WEB, promised=True)
+    assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, web)) == "b c"
+    gone = pod("web", on="a", labels=WEB, terminating=True)
+    assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, gone)) == "a b c"

@@ -1,0 +1,79 @@
+"""What a pod's spec and status say of the resources it asks for, and what an API server adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from extender.kube import shapes
+from extender.kube.decoding import amounts_of, reported_amounts
+from policies.requests import Amounts, ContainerRequests, PodResources
+
+
+def pod_resources(spec: shapes.PodSpec, status: shapes.PodStatus) -> PodResources:
+    """Read what a pod asks for, and check its limits as well. Raises FieldError."""
+    reported = {s.name: s for s in status.initContainerStatuses or ()}
+    reported |= {s.name: s for s in status.containerStatuses or ()}
+    of_pod, in_force = spec.resources or shapes.Amounts(), status.resources
+    return PodResources(
+        containers=tuple(_containers("spec.containers", spec.containers, reported)),
+        init_containers=tuple(_containers("spec.initContainers", spec.initContainers, reported)),
+        overhead=amounts_of("spec.overhead", spec.overhead),
+        pod_level=_requests("spec.resources", of_pod),
+        pod_actuated=reported_amounts("status.resources", in_force.requests if in_force else None),
+        pod_allocated=reported_amounts("status.allocatedResources", status.allocatedResources),
+        resize_infeasible=_infeasible(status.conditions or ()),
+    )
+
+
+def mentioned(spec: shapes.PodSpec) -> Iterator[str]:
+    """List every resource that a container requests or limits, even to zero."""
+    for container in _all_containers(spec):
+        amounts = container.resources or shapes.Amounts()
+        yield from amounts.requests or ()
+        yield from amounts.limits or ()
+
+
+def default_requests(spec: shapes.PodSpec) -> None:
+    """Let each container request its limit of a resource that it does not request, in place.
+
+    Source: SetDefaults_Pod in pkg/apis/core/v1/defaults.go.
+    """
+    for container in _all_containers(spec):
+        amounts = container.resources
+        if amounts is not None and amounts.limits:
+            amounts.requests = {**amounts.limits, **(amounts.requests or {})}
+
+
+def _all_containers(spec: shapes.PodSpec) -> Iterable[shapes.Container]:
+    return (*(spec.initContainers or ()), *(spec.containers or ()))
+
+
+def _infeasible(conditions: Iterable[shapes.Condition]) -> bool:
+    pending = next((c for c in conditions if c.type == "PodResizePending"), None)
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _containers(
+    path: str,
+    containers: Sequence[shapes.Container] | None,
+    reported: dict[str, shapes.ContainerStatus],
+) -> Iterator[ContainerRequests]:
+    for index, container in enumerate(containers or ()):
+        asked = container.resources or shapes.Amounts()
+        status = reported.get(container.name, shapes.ContainerStatus())
+        in_force = status.resources
+        yield ContainerRequests(
+            spec=_requests(f"{path}[{index}].resources", asked),
+            allocated=reported_amounts("status.allocatedResources", status.allocatedResources),
+            actuated=reported_amounts(
+                "status.resources.requests", in_force.requests if in_force else None
+            ),
+            reported=in_force is not None,
+            restartable=container.restartPolicy == "Always",
+        )
+
+
+def _requests(path: str, asked: shapes.Amounts) -> Amounts:
+    # No decision counts limits, but a pod whose limits make no sense is as unreadable as to Go.
+    amounts_of(f"{path}.limits", asked.limits)
+    return amounts_of(f"{path}.requests", asked.requests)
