@@ -157,6 +157,7 @@ async def _follow(connection: Connection, target: str, count: int, seen: list[fl
         count -= len(found)
         if count <= 0:
             return
+    raise RequestFailedError(f"the watch ended while {count} events were still to come")
 
 
 async def _spread(

@@ -1,7 +1,7 @@
 """The least HTTP/1.1 that a benchmark needs, so that the server is what is measured.
 
 A connection carries one request at a time. Bodies come with a length or in chunks; a watch is read
-as raw bytes, chunk sizes and all, since only what stands inside the events is looked for.
+chunk by chunk, and an event may be spread over several.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Connection:
         status, _ = await self._exchange("GET", target, b"", JSON)
         if status != 200:
             raise RequestFailedError(f"watching {target} answered {status}")
-        while piece := await self._reader.read(_BUFFER):
+        async for piece in self._chunks():
             yield piece
 
     def close(self) -> None:
