@@ -2,7 +2,7 @@
 
 Run by hand when the release whose rules the server follows changes:
 
-    python -m fakeapi.kinds.generate_wire /root/go/pkg/mod/k8s.io v0.37.0
+    python -m fakeapi.kinds.generate_wire "$(go env GOMODCACHE)/k8s.io" v0.37.0
 
 Every field of a Kubernetes type bears its wire number and its JSON name in its struct tag:
 
