@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import msgspec
-import structlog
 import typer
 from rich.console import Console, RenderableType
 from typer.exceptions import TyperException
 
 from extender.clusterfile import load_cluster, load_pod
 from extender.config import Config, ConfigError, find_policy, load_config
+from extender.console import log_to_stderr, refuse
 from extender.explain import (
     UnknownNodeError,
     explain_preempt,
@@ -133,30 +133,10 @@ def run(app: typer.Typer) -> None:
     try:
         code = app(prog_name="reprieve", standalone_mode=False)
     except TyperException as error:
-        _refuse(f"{error.format_message().rstrip('.')}; see reprieve --help")
+        refuse(f"{error.format_message().rstrip('.')}; see reprieve --help")
     except USER_ERRORS as error:
-        _refuse(str(error))
+        refuse(str(error))
     sys.exit(code)
-
-
-def _refuse(problem: str) -> NoReturn:
-    line = " ".join(problem.split())
-    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice
-    sys.exit(2)
-
-
-def log_to_stderr() -> None:
-    """Send the log, one JSON line for each event, to stderr: stdout belongs to the commands."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(serializer=_as_json),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
 
 
 def _explain_filter(
@@ -301,10 +281,6 @@ def _print(
         sys.stdout.write(text.decode() + "\n")
     else:
         Console().print(table())
-
-
-def _as_json(event: object, **_: object) -> str:
-    return msgspec.json.encode(event, enc_hook=repr).decode()
 
 
 def _example(arguments: str) -> str:

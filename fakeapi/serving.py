@@ -12,15 +12,14 @@ import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Final
 
-import msgspec
 import orjson
-import structlog
 import typer
 from typer.exceptions import TyperException
 
 from extender.config import ConfigError
+from extender.console import log_to_stderr, refuse
 from extender.kube.manifests import ManifestError, read_manifests
 from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
@@ -109,30 +108,13 @@ def _told_to_stop() -> asyncio.Event:
 
 def run_alone() -> None:
     """Run ``reprieve fakeapi …`` without the other commands; mistakes end as theirs do."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(serializer=_as_json),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    log_to_stderr()
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
     try:
         code = app(sys.argv[2:], prog_name="reprieve fakeapi", standalone_mode=False)
     except TyperException as error:
-        _refuse(f"{error.format_message().rstrip('.')}; see reprieve fakeapi --help")
+        refuse(f"{error.format_message().rstrip('.')}; see reprieve fakeapi --help")
     except (ConfigError, ManifestError) as error:
-        _refuse(str(error))
+        refuse(str(error))
     sys.exit(code)
-
-
-def _refuse(problem: str) -> NoReturn:
-    print(f"reprieve: {' '.join(problem.split())}", file=sys.stderr)  # noqa: T201
-    sys.exit(2)
-
-
-def _as_json(event: object, **_: object) -> str:
-    return msgspec.json.encode(event, enc_hook=repr).decode()

@@ -91,6 +91,20 @@ def check_name(kind: Kind, name: str) -> None:
         raise invalid(kind.qualified_kind, name, [cause])
 
 
+def check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
+    """Hold the name in a document against the one in the path; raises StatusError (400)."""
+    given = metadata.get("name")
+    if not given:
+        raise bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if given != name:
+        raise bad_request(
+            f"the name of the object ({given}) does not match the name on the URL ({name})"
+        )
+
+
 def _broken_name_rule(name: str) -> str:
     if len(name) > _MAX_NAME:
         return f"must be no more than {_MAX_NAME} characters"

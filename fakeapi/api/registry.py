@@ -41,7 +41,13 @@ from fakeapi.api.errors import (
 from fakeapi.api.immutability import forbidden_changes
 from fakeapi.api.managedfields import Configuration, Writer, apply, track_create, track_update
 from fakeapi.api.managedfields.tracking import same_but_times
-from fakeapi.api.metadata import Sources, check_document, check_name, generated_name
+from fakeapi.api.metadata import (
+    Sources,
+    check_document,
+    check_name,
+    check_url_name,
+    generated_name,
+)
 from fakeapi.api.rehearsing import Objects, Rehearsal
 from fakeapi.api.strategy import label_name, prepare_create, same_json
 from fakeapi.api.updating import PREPARE
@@ -137,7 +143,7 @@ class Registry:
         metadata = check_document(target.kind, document)
         creates = target.kind.create_on_update and not target.subresource
         if creates and self.store.get(target.kind, target.key) is None:
-            _check_url_name(target.name, metadata)
+            check_url_name(target.name, metadata)
             return self.create(target, document)
         self._check_uid(target, metadata)
         return self.change(target, lambda _old: document)
@@ -175,7 +181,7 @@ class Registry:
         if not target.subresource and self.store.get(kind, target.key) is None:
             document = _applied(kind, {}, config, writer)
             document["metadata"].pop("resourceVersion", None)
-            _check_url_name(target.name, document["metadata"])
+            check_url_name(target.name, document["metadata"])
             return unattributed.create(target, document), True
         return unattributed.change(target, lambda old: _applied(kind, old, config, writer)), False
 
@@ -240,7 +246,7 @@ class Registry:
         kind, name = target.kind, target.name
         metadata = check_document(kind, document)
         _check_namespace(target, metadata)
-        _check_url_name(name, metadata)
+        check_url_name(name, metadata)
         uid = metadata.get("uid") or old["metadata"]["uid"]
         if uid != old["metadata"]["uid"]:
             message = f'Invalid value: "{uid}": field is immutable'
@@ -271,19 +277,6 @@ def _applied(kind: Kind, live: Document, config: Configuration, writer: Writer) 
     except MismatchError as error:
         raise bad_request(f"{kind.kind} cannot hold what is applied: {error}") from None
     return document
-
-
-def _check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
-    given = metadata.get("name")
-    if not given:
-        raise bad_request(
-            f"the name of the object ({name} based on URL) was undeterminable: "
-            "name must be provided"
-        )
-    if given != name:
-        raise bad_request(
-            f"the name of the object ({given}) does not match the name on the URL ({name})"
-        )
 
 
 def _check_namespace(target: Target, metadata: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fakeapi.api.calls import Call, answer, read_typed
 from fakeapi.api.errors import Cause, bad_request, invalid
 from fakeapi.api.messages import Response
-from fakeapi.api.metadata import check_document
+from fakeapi.api.metadata import check_document, check_url_name
 from fakeapi.api.patching import apply_patch
 from fakeapi.kinds.requests import SCALE
 from fakeapi.store import Document, Entry
@@ -81,7 +81,7 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
     def scaled(document: Document) -> Document:
         scale = change(scale_of(document))
         metadata = check_document(SCALE, scale)
-        _check_name(name, metadata)
+        check_url_name(name, metadata)
         document.setdefault("spec", {})["replicas"] = _replicas(scale, name)
         for member in ("uid", "resourceVersion"):
             if metadata.get(member):
@@ -89,19 +89,6 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
         return document
 
     return _scaled(call.attributed.change(call.target, scaled))
-
-
-def _check_name(name: str, metadata: Mapping[str, Any]) -> None:
-    given = metadata.get("name")
-    if not given:
-        raise bad_request(
-            f"the name of the object ({name} based on URL) was undeterminable: "
-            "name must be provided"
-        )
-    if given != name:
-        raise bad_request(
-            f"the name of the object ({given}) does not match the name on the URL ({name})"
-        )
 
 
 def _replicas(scale: Document, name: str) -> int:
