@@ -18,32 +18,17 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
+from fakeapi.api.plans import Plan, plan_of
 from fakeapi.kinds import Kind
 from fakeapi.kinds.defaults import DEFAULTS, SCALE_DOWN, SCALE_UP
-from fakeapi.kinds.types import ListType, Struct, Type, schema_of
 from fakeapi.store import Document
 
-_PREFIX: Final = "io.k8s.api."
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 Rule = Callable[[dict[str, Any]], None]
-
-
-@dataclass(slots=True)
-class Plan:
-    """What to do at one object: constants to fill in, rules to follow, and where to go on."""
-
-    constants: list[tuple[str, Any]] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
-    objects: list[tuple[str, Plan]] = field(default_factory=list)
-    lists: list[tuple[str, Plan]] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.constants or self.rules or self.objects or self.lists)
 
 
 def apply_defaults(kind: Kind, document: Document) -> None:
@@ -51,11 +36,8 @@ def apply_defaults(kind: Kind, document: Document) -> None:
     _follow(_plan(kind), document)
 
 
-def _follow(plan: Plan, target: dict[str, Any]) -> None:
-    for name, value in plan.constants:
-        if name not in target:
-            target[name] = deepcopy(value) if isinstance(value, dict | list) else value
-    for rule in plan.rules:
+def _follow(plan: Plan[Rule], target: dict[str, Any]) -> None:
+    for rule in plan.steps:
         rule(target)
     for name, below in plan.objects:
         found = target.get(name)
@@ -68,35 +50,22 @@ def _follow(plan: Plan, target: dict[str, Any]) -> None:
 
 
 @cache
-def _plan(kind: Kind) -> Plan:
-    plans: dict[str, Plan] = {}
-    shape = schema_of(kind)
-    plan = _plan_struct(shape, plans) if isinstance(shape, Struct) else Plan()
-    for _ in plans:  # a way may turn out to lead nowhere only after another has been cut off
-        for each in plans.values():
-            each.objects = [(name, below) for name, below in each.objects if below]
-            each.lists = [(name, below) for name, below in each.lists if below]
-    return plan
+def _plan(kind: Kind) -> Plan[Rule]:
+    return plan_of(kind, _rules_at)
 
 
-def _plan_struct(shape: Struct, plans: dict[str, Plan]) -> Plan:
-    known = plans.get(shape.name)
-    if known is not None:
-        return known
-    name = shape.name.removeprefix(_PREFIX)
-    plan = plans[shape.name] = Plan(
-        list(DEFAULTS.get(name, {}).items()), list(_RULES.get(name, ()))
-    )
-    for step, below in shape.fields.items():
-        _extend(plan, step, below.type, plans)
-    return plan
+def _rules_at(definition: str) -> list[Rule]:
+    constants = DEFAULTS.get(definition)
+    return [*([_filling(constants)] if constants else ()), *_RULES.get(definition, ())]
 
 
-def _extend(plan: Plan, step: str, below: Type, plans: dict[str, Plan]) -> None:
-    if isinstance(below, Struct):
-        plan.objects.append((step, _plan_struct(below, plans)))
-    elif isinstance(below, ListType) and isinstance(below.element, Struct):
-        plan.lists.append((step, _plan_struct(below.element, plans)))
+def _filling(constants: Mapping[str, Any]) -> Rule:
+    def fill(target: dict[str, Any]) -> None:
+        for name, value in constants.items():
+            if name not in target:
+                target[name] = deepcopy(value) if isinstance(value, dict | list) else value
+
+    return fill
 
 
 def _when(name: str, value: str, missing: str, content: Mapping[str, Any]) -> Rule:

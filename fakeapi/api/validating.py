@@ -13,7 +13,6 @@ Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/valida
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -26,28 +25,15 @@ from fakeapi.api.naming import (
     wrong_label_key,
     wrong_label_value,
 )
+from fakeapi.api.plans import Plan, plan_of
 from fakeapi.api.rules import RULES
 from fakeapi.kinds import Kind
 from fakeapi.kinds.limits import CHOICES, DNS_LABELS, RANGES, REQUIRED, UNIQUE
-from fakeapi.kinds.types import ListType, Struct, Type, schema_of
 from fakeapi.store import Document
 
-_PREFIX: Final = "io.k8s.api."
 _CONTENT: Final = frozenset(("spec", "template", "webhooks"))
 
 Check = Callable[[Mapping[str, Any], str], Iterator[Cause]]
-
-
-@dataclass(slots=True)
-class Plan:
-    """What to check at one object, and where to go on."""
-
-    checks: list[Check] = field(default_factory=list)
-    objects: list[tuple[str, Plan]] = field(default_factory=list)
-    lists: list[tuple[str, Plan]] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.checks or self.objects or self.lists)
 
 
 def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) -> None:
@@ -91,8 +77,8 @@ def check_labels(labels: Mapping[str, str], path: str) -> Iterator[Cause]:
                 yield invalid_value(path, text, wrong)
 
 
-def _visit(plan: Plan, target: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    for check in plan.checks:
+def _visit(plan: Plan[Check], target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    for check in plan.steps:
         yield from check(target, path)
     for name, below in plan.objects:
         found = target.get(name)
@@ -108,35 +94,8 @@ def _join(path: str, name: str) -> str:
 
 
 @cache
-def _plan(kind: Kind) -> Plan:
-    plans: dict[str, Plan] = {}
-    shape = schema_of(kind)
-    if not isinstance(shape, Struct):
-        return Plan()
-    plan = Plan(list(_checks(shape.name.removeprefix(_PREFIX))))
-    for name in _CONTENT.intersection(shape.fields):
-        _extend(plan, name, shape.fields[name].type, plans)
-    for _ in plans:  # a way may turn out to lead nowhere only after another has been cut off
-        for each in (plan, *plans.values()):
-            each.objects = [(name, below) for name, below in each.objects if below]
-            each.lists = [(name, below) for name, below in each.lists if below]
-    return plan
-
-
-def _plan_struct(shape: Struct, plans: dict[str, Plan]) -> Plan:
-    known = plans.get(shape.name)
-    if known is None:
-        known = plans[shape.name] = Plan(list(_checks(shape.name.removeprefix(_PREFIX))))
-        for step, below in shape.fields.items():
-            _extend(known, step, below.type, plans)
-    return known
-
-
-def _extend(plan: Plan, step: str, below: Type, plans: dict[str, Plan]) -> None:
-    if isinstance(below, Struct):
-        plan.objects.append((step, _plan_struct(below, plans)))
-    elif isinstance(below, ListType) and isinstance(below.element, Struct):
-        plan.lists.append((step, _plan_struct(below.element, plans)))
+def _plan(kind: Kind) -> Plan[Check]:
+    return plan_of(kind, lambda definition: list(_checks(definition)), _CONTENT)
 
 
 def _checks(definition: str) -> Iterator[Check]:

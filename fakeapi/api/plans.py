@@ -1,0 +1,82 @@
+"""Plans: where in the documents of a kind there is anything to do, found once from its type.
+
+A plan follows the structs of a type and holds what is to be done at each, but only the ways that
+lead somewhere, so that a document is not searched where nothing can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from fakeapi.kinds import Kind
+from fakeapi.kinds.types import ListType, Struct, Type, schema_of
+
+_PREFIX: Final = "io.k8s.api."
+
+S = TypeVar("S")
+
+
+@dataclass(slots=True)
+class Plan(Generic[S]):
+    """What to do at one object, step by step, and the fields under which to go on."""
+
+    steps: list[S] = field(default_factory=list)
+    objects: list[tuple[str, Plan[S]]] = field(default_factory=list)
+    lists: list[tuple[str, Plan[S]]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.objects or self.lists)
+
+
+def plan_of(
+    kind: Kind, steps_at: Callable[[str], list[S]], fields: Collection[str] | None = None
+) -> Plan[S]:
+    """Make the plan of a kind.
+
+    ``steps_at`` gives the steps at a definition, which is named as upstream's without the common
+    prefix (``core.v1.PodSpec``). ``fields`` limits the plan to what is below these of the object.
+    """
+    shape = schema_of(kind)
+    if not isinstance(shape, Struct):
+        return Plan()
+    plans: dict[str, Plan[S]] = {}
+    root = _Planner(steps_at, plans).root(shape, shape.fields if fields is None else fields)
+    for _ in plans:  # a way may turn out to lead nowhere only after another has been cut off
+        for each in (root, *plans.values()):
+            each.objects = [(name, below) for name, below in each.objects if below]
+            each.lists = [(name, below) for name, below in each.lists if below]
+    return root
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner(Generic[S]):
+    steps_at: Callable[[str], list[S]]
+    plans: dict[str, Plan[S]]
+
+    def root(self, shape: Struct, fields: Collection[str]) -> Plan[S]:
+        plan = self._empty(shape)
+        self._go_on(plan, shape, fields)
+        return plan
+
+    def _struct(self, shape: Struct) -> Plan[S]:
+        known = self.plans.get(shape.name)
+        if known is None:  # known before it is filled: a type may contain itself
+            known = self.plans[shape.name] = self._empty(shape)
+            self._go_on(known, shape, shape.fields)
+        return known
+
+    def _empty(self, shape: Struct) -> Plan[S]:
+        return Plan(self.steps_at(shape.name.removeprefix(_PREFIX)))
+
+    def _go_on(self, plan: Plan[S], shape: Struct, fields: Collection[str]) -> None:
+        for name, below in shape.fields.items():
+            if name in fields:
+                self._extend(plan, name, below.type)
+
+    def _extend(self, plan: Plan[S], name: str, below: Type) -> None:
+        if isinstance(below, Struct):
+            plan.objects.append((name, self._struct(below)))
+        elif isinstance(below, ListType) and isinstance(below.element, Struct):
+            plan.lists.append((name, self._struct(below.element)))
