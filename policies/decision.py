@@ -8,7 +8,7 @@ tools search for them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -74,14 +74,16 @@ def unresolvable(code: Code, detail: str = "") -> Rejection:
     return Rejection((Reason(code, detail),), resolvable=False)
 
 
-def fit_message(nodes: int, reasons: Iterable[Reason]) -> str:
-    """Count ``reasons`` the way kube-scheduler does in ``0/N nodes are available: …``.
+def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
+    """Tell how often each reason was found, as kube-scheduler does in ``0/N nodes are available``.
 
     Source: FitError.Error in pkg/scheduler/framework/types.go. Entries are sorted as texts, counts
-    included.
+    included; reasons that read the same are counted together.
     """
-    counted = Counter(str(reason) for reason in reasons)
-    entries = sorted(f"{count} {phrase}" for phrase, count in counted.items())
+    counted: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        counted[str(reason)] += count
+    entries = sorted(f"{count} {phrase}" for phrase, count in counted.items() if count)
     head = f"0/{nodes} nodes are available:"
     return f"{head} {', '.join(entries)}." if entries else head
 

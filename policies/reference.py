@@ -7,9 +7,11 @@ samples), the choice, and the message that the pod's event would carry.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from policies import wording
 from policies.decision import (
     Candidate,
     Code,
@@ -17,20 +19,12 @@ from policies.decision import (
     PreemptionDecision,
     Reason,
     Rejection,
-    fit_message,
 )
 from policies.filtering import IN_TREE, Filter, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
 from policies.preemption import Coverage, ineligibility, select_victims
 from policies.upstream import NEWEST, Release
-
-_PREFIX = "preemption: "
-# The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
-_CLAIMS = "no new claims to deallocate, "
-# kube-scheduler gives up before it filters (ErrNoNodesAvailable in pkg/scheduler/schedule_one.go).
-_NO_NODES = "no nodes available to schedule pods"
-_NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +64,13 @@ def preempt(
     snapshot: Snapshot,
     rules: Rules = DEFAULT_RULES,
     potential: Collection[str] | None = None,
+    among: Collection[str] | None = None,
 ) -> PreemptionDecision:
-    """Filter all nodes, then decide where ``pod`` may be placed at whose cost (see post_filter)."""
-    return post_filter(filter_nodes(pod, snapshot, rules), snapshot, rules, potential)
+    """Filter, then decide where ``pod`` may be placed at whose cost (see post_filter).
+
+    ``among`` limits the nodes that are filtered.
+    """
+    return post_filter(filter_nodes(pod, snapshot, rules, among), snapshot, rules, potential)
 
 
 def post_filter(
@@ -89,12 +87,21 @@ def post_filter(
     """
     pod, statuses = filtering.pod, filtering.rejected
     if not snapshot.nodes:
-        return PreemptionDecision(pod, eligible=True, reason="", chosen=None, message=_NO_NODES)
-    failure = _failure(filtering, rules)
+        return PreemptionDecision(
+            pod, eligible=True, reason="", chosen=None, message=wording.NO_NODES
+        )
+    failure = wording.unfit(
+        len(filtering.feasible) + len(statuses),
+        filtering.conflict,
+        Counter(_reasons(statuses.values())),
+        rules.release,
+    )
     nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
     reason = ineligibility(pod, snapshot, nominated)
     if reason is not None:
-        return _ineligible(filtering, reason, f"{failure} {_refusal(reason, rules)}")
+        return _ineligible(
+            filtering, reason, f"{failure} {wording.ineligible(reason, rules.release)}"
+        )
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pod, snapshot, tried, rules)
     order = rules.policy.candidates
@@ -161,46 +168,18 @@ def _why_not(
     return {name: reason for name, reason in reasons.items() if name not in candidates}
 
 
-def _failure(filtering: FilterDecision, rules: Rules) -> str:
-    """Give the event's first sentence, which counts why filtering refused each node."""
-    total = len(filtering.feasible) + len(filtering.rejected)
-    if filtering.conflict is not None:
-        return f"0/{total} nodes are available: {filtering.conflict}."
-    return fit_message(total, _counted(filtering.rejected, rules))
-
-
-def _counted(rejected: Mapping[str, Rejection], rules: Rules) -> Iterator[Reason]:
-    for rejection in rejected.values():
-        for reason in rejection.reasons:
-            if reason.code is not Code.NOT_EXAMINED or rules.release.names_unexamined_nodes:
-                yield reason
-
-
 def _outcome(
-    ranked: list[Candidate],
-    nodes: int,
-    refusals: Mapping[str, Rejection],
-    rules: Rules,
+    ranked: Sequence[Candidate], nodes: int, refusals: Mapping[str, Rejection], rules: Rules
 ) -> str:
-    """Give the event's second sentence, which says what preemption found."""
     if ranked:
-        if not rules.release.announces_placement:
-            return ""
-        best = ranked[0]
-        return (
-            f"{_PREFIX}found a potential placement for pod on node {best.node}, "
-            f"preempting {len(best.victims.pods)} victims"
-        )
-    errors = sorted(str(r) for r in refusals.values() if r.reasons[0].code is Code.NO_VICTIM_NEEDED)
-    if errors:
-        return _PREFIX + (errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
-    reasons = [reason for refusal in refusals.values() for reason in refusal.reasons]
-    untried = nodes - len(refusals)
-    return _refusal(fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried]), rules)
+        return wording.placed(ranked[0], rules.release)
+    errors = [str(r) for r in refusals.values() if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
+    reasons = Counter(_reasons(refusals.values()))
+    return wording.helpless(nodes, len(refusals), reasons, errors, rules.release)
 
 
-def _refusal(text: str, rules: Rules) -> str:
-    return f"{_CLAIMS if rules.release.mentions_claims else ''}{_PREFIX}{text}"
+def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
+    return (reason for rejection in rejections for reason in rejection.reasons)
 
 
 def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from textwrap import dedent
 
 import pytest
@@ -79,7 +80,7 @@ def test_eviction_may_help_the_refused_and_not_the_unresolvable() -> None:
 def test_reasons_are_counted_and_sorted_as_texts(
     nodes: int, reasons: list[Reason], message: str
 ) -> None:
-    assert fit_message(nodes, reasons) == message
+    assert fit_message(nodes, Counter(reasons)) == message
 
 
 @pytest.fixture
