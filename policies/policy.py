@@ -15,29 +15,30 @@ from policies.order import Criterion, Order
 
 # A pod without a start time counts as started last: it has done the least work.
 _NOT_STARTED = 2**63 - 1
-_PRIORITY_SHIFT = 2**31
+PRIORITY_SHIFT = 2**31
 
 
-def _started(pod: Pod) -> int:
+def started(pod: Pod) -> int:
+    """Give when a pod started, in nanoseconds; one that has not is taken for the youngest."""
     return _NOT_STARTED if pod.started_ns is None else pod.started_ns
 
 
 def _latest_start(candidate: Candidate) -> int:
     pods = candidate.victims.pods
     top = max(pod.priority for pod in pods)
-    return -min(_started(pod) for pod in pods if pod.priority == top)
+    return -min(started(pod) for pod in pods if pod.priority == top)
 
 
 _POD_CRITERIA: tuple[Criterion[Pod], ...] = (
     Criterion("highest priority", lambda pod: -pod.priority),
-    Criterion("earliest start", _started),
+    Criterion("earliest start", started),
 )
 _CANDIDATE_CRITERIA: tuple[Criterion[Candidate], ...] = (
     Criterion("fewest PDB violations", lambda c: c.victims.violations),
     Criterion("lowest priority of the first victim", lambda c: c.victims.pods[0].priority),
     Criterion(
         "smallest sum of priorities",
-        lambda c: sum(pod.priority + _PRIORITY_SHIFT for pod in c.victims.pods),
+        lambda c: sum(pod.priority + PRIORITY_SHIFT for pod in c.victims.pods),
     ),
     Criterion("fewest victims", lambda c: len(c.victims.pods)),
     Criterion("latest start of the most important victims", _latest_start),

@@ -56,7 +56,7 @@ def filter_nodes(
             feasible.append(name)
         else:
             rejected[name] = rejection
-    return FilterDecision(pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, rules))
+    return FilterDecision(pod, tuple(feasible), rejected, pipeline.conflict, unjudged_by(rules, pod))
 
 
 def preempt(
@@ -182,5 +182,6 @@ def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
     return (reason for rejection in rejections for reason in rejection.reasons)
 
 
-def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:
+def unjudged_by(rules: Rules, pod: Pod) -> frozenset[str]:
+    """Name the in-tree filters that concern ``pod`` and that ``rules`` lack for want of a twin."""
     return unjudged(pod) if rules.filters == IN_TREE else frozenset()

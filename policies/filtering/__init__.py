@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from policies.filtering.framework import Check, Filter, NodeCheck, Pipeline, Preparation, prepare
+from policies.filtering.framework import (
+    NOTHING_TO_CHECK,
+    Check,
+    Filter,
+    NodeCheck,
+    Pipeline,
+    Preparation,
+    prepare,
+)
 from policies.filtering.inter_pod_affinity import InterPodAffinity
 from policies.filtering.node_affinity import NodeAffinity
 from policies.filtering.node_name import NodeName
@@ -53,6 +61,7 @@ def unjudged(pod: Pod) -> frozenset[str]:
 
 __all__ = [
     "IN_TREE",
+    "NOTHING_TO_CHECK",
     "Check",
     "Filter",
     "NodeCheck",

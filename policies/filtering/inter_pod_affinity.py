@@ -23,9 +23,9 @@ from policies.model import AffinityTerm, NodeState, Pod, Snapshot
 from policies.selectors import Labels
 from policies.upstream import Release
 
-_NO_AFFINITY = unresolvable(Code.POD_AFFINITY)
-_ANTI_AFFINITY = refused(Code.POD_ANTI_AFFINITY)
-_REPELLED = refused(Code.EXISTING_ANTI_AFFINITY)
+NO_AFFINITY = unresolvable(Code.POD_AFFINITY)
+ANTI_AFFINITY = refused(Code.POD_ANTI_AFFINITY)
+REPELLED = refused(Code.EXISTING_ANTI_AFFINITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ class _AffinityCheck:
     def refuse(self, node: NodeState) -> Rejection | None:
         labels = node.node.labels
         if not self._is_attracted(labels):
-            return _NO_AFFINITY
+            return NO_AFFINITY
         if any(self.averse.of(domain) > 0 for domain in _domains(self.pod.anti_affinity, labels)):
-            return _ANTI_AFFINITY
+            return ANTI_AFFINITY
         if any(self.repelled.of(Domain(key, value)) > 0 for key, value in labels.items()):
-            return _REPELLED
+            return REPELLED
         return None
 
     def removing(self, pod: Pod, node: NodeState) -> Check:

@@ -13,7 +13,7 @@ from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparatio
 from policies.model import NodeState, Pod, Snapshot
 from policies.upstream import Release
 
-_REFUSAL = unresolvable(Code.NODE_AFFINITY)
+REFUSAL = unresolvable(Code.NODE_AFFINITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class NodeAffinity:
         def rule(state: NodeState) -> Rejection | None:
             labels = state.node.labels
             if not all(requirement.matches(labels) for requirement in pod.node_selector):
-                return _REFUSAL
+                return REFUSAL
             fits = affinity is None or affinity.matches(state.node.name, labels)
-            return None if fits else _REFUSAL
+            return None if fits else REFUSAL
 
         return Preparation(NodeCheck(rule), only=named)

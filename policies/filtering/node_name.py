@@ -9,7 +9,7 @@ from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparatio
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
 
-_REFUSAL = unresolvable(Code.OTHER_NODE)
+REFUSAL = unresolvable(Code.OTHER_NODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +23,4 @@ class NodeName:
         wanted = pod.node_name
         if wanted is None:
             return NOTHING_TO_CHECK
-        return Preparation(NodeCheck(lambda state: None if state.node.name == wanted else _REFUSAL))
+        return Preparation(NodeCheck(lambda state: None if state.node.name == wanted else REFUSAL))

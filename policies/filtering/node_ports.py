@@ -13,7 +13,7 @@ from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparatio
 from policies.model import ANY_ADDRESS, HostPort, NodeState, Pod, Snapshot
 from policies.upstream import Release
 
-_REFUSAL = refused(Code.HOST_PORTS)
+REFUSAL = refused(Code.HOST_PORTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,15 @@ class NodePorts:
 
         def rule(state: NodeState) -> Rejection | None:
             taken = any(
-                _conflict(wanted, used) for wanted in pod.host_ports for used in state.used_ports
+                conflict(wanted, used) for wanted in pod.host_ports for used in state.used_ports
             )
-            return _REFUSAL if taken else None
+            return REFUSAL if taken else None
 
         return Preparation(NodeCheck(rule))
 
 
-def _conflict(wanted: HostPort, used: HostPort) -> bool:
+def conflict(wanted: HostPort, used: HostPort) -> bool:
+    """Tell whether two ports cannot be had on one node."""
     if (wanted.protocol, wanted.port) != (used.protocol, used.port):
         return False
     return wanted.address == used.address or ANY_ADDRESS in (wanted.address, used.address)

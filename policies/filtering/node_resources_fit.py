@@ -15,7 +15,7 @@ from policies.filtering.framework import NodeCheck, Preparation
 from policies.model import NodeState, Pod, Resources, Snapshot
 from policies.upstream import Release
 
-_TOO_MANY_PODS = Reason(Code.TOO_MANY_PODS)
+TOO_MANY_PODS = Reason(Code.TOO_MANY_PODS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class NodeResourcesFit:
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
         """Compare the pod's requests with each node's room."""
-        wanted = tuple(_positive(pod.requests))
+        wanted = tuple(positive(pod.requests))
 
         def rule(state: NodeState) -> Rejection | None:
             allocatable, requested = state.node.allocatable, state.requested
@@ -37,7 +37,7 @@ class NodeResourcesFit:
             ]
             reasons = tuple(Reason(Code.INSUFFICIENT, name) for name, _ in short)
             if len(state.pods) + 1 > state.node.allowed_pods:
-                reasons = (_TOO_MANY_PODS, *reasons)
+                reasons = (TOO_MANY_PODS, *reasons)
             if not reasons:
                 return None
             hopeless = release.oversized_is_unresolvable and any(larger for _, larger in short)
@@ -46,7 +46,8 @@ class NodeResourcesFit:
         return Preparation(NodeCheck(rule))
 
 
-def _positive(requests: Resources) -> Iterator[tuple[str, int]]:
+def positive(requests: Resources) -> Iterator[tuple[str, int]]:
+    """Give the resources that are asked for at all, in the order in which a shortage is told."""
     standard = ("cpu", "memory", "ephemeral-storage")
     for name in (*standard, *sorted(requests.scalars)):
         amount = _amount(requests, name)

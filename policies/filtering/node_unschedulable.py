@@ -10,8 +10,8 @@ from policies.model import Pod, Snapshot
 from policies.selectors import Taint
 from policies.upstream import Release
 
-_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_REFUSAL = unresolvable(Code.UNSCHEDULABLE)
+CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+REFUSAL = unresolvable(Code.UNSCHEDULABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,6 @@ class NodeUnschedulable:
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
         """Look only at nodes that are cordoned, unless the pod tolerates that."""
-        if any(toleration.tolerates(_CORDON) for toleration in pod.tolerations):
+        if any(toleration.tolerates(CORDON) for toleration in pod.tolerations):
             return NOTHING_TO_CHECK
-        return Preparation(NodeCheck(lambda state: _REFUSAL if state.node.unschedulable else None))
+        return Preparation(NodeCheck(lambda state: REFUSAL if state.node.unschedulable else None))

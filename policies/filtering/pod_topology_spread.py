@@ -22,9 +22,9 @@ from policies.model import Node, NodeState, Pod, Snapshot, SpreadConstraint
 from policies.selectors import untolerated
 from policies.upstream import Release
 
-_NO_LABEL = unresolvable(Code.SPREAD_LABEL)
-_SKEWED = refused(Code.SPREAD)
-_NO_DOMAINS = 2**31 - 1
+NO_LABEL = unresolvable(Code.SPREAD_LABEL)
+SKEWED = refused(Code.SPREAD)
+NO_DOMAINS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class _Skew:
             return 0
         changed = [self.counts.of(domain) for domain in self.counts.changes]
         unchanged = [count for domain, count in self.least if domain not in self.counts.changes]
-        return min((*changed, *unchanged), default=_NO_DOMAINS)
+        return min((*changed, *unchanged), default=NO_DOMAINS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class _SpreadCheck:
             constraint = skew.constraint
             value = node.node.labels.get(constraint.topology_key)
             if value is None:
-                return _NO_LABEL
+                return NO_LABEL
             joining = _counts(constraint, self.pod)
             here = skew.counts.of(Domain(constraint.topology_key, value))
             if here + joining - skew.minimum() > constraint.max_skew:
-                return _SKEWED
+                return SKEWED
         return None
 
     def removing(self, pod: Pod, node: NodeState) -> Check:

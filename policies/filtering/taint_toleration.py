@@ -22,12 +22,13 @@ class TaintToleration:
 
         def rule(state: NodeState) -> Rejection | None:
             taint = untolerated(state.node.taints, pod.tolerations)
-            return None if taint is None else _refusal(taint, release)
+            return None if taint is None else refusal(taint, release)
 
         return Preparation(NodeCheck(rule))
 
 
-def _refusal(taint: Taint, release: Release) -> Rejection:
+def refusal(taint: Taint, release: Release) -> Rejection:
+    """Word the rejection for ``taint`` as the release does."""
     if release.taint_reason is TaintReason.COUNTED:
         return unresolvable(Code.UNTOLERATED_TAINTS)
     return unresolvable(Code.UNTOLERATED_TAINT, f"{taint.key}: {taint.value}")

@@ -1,0 +1,83 @@
+"""Which disruption budgets cover which classes of pods, kept as pods and budgets come and go.
+
+A change of what a budget still allows, by far the most frequent one, touches one number. A change
+of the selectors is worked out anew, from the classes that they may match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policies.columns.classes import LabelClasses
+from policies.columns.coded import Ints
+from policies.columns.selecting import SelectorIndex
+from policies.model import DisruptionBudget, Pod
+from policies.preemption import covers
+from policies.upstream import Release
+
+
+class BudgetColumns:
+    """``covering[j, number]`` is the place of the j-th budget that covers a class, or -1."""
+
+    def __init__(self, classes: LabelClasses, release: Release) -> None:
+        self._classes = classes
+        self._release = release
+        self._index: dict[str, SelectorIndex[int]] = {}
+        self.budgets: Sequence[DisruptionBudget] = ()
+        self.allowed: Ints = np.zeros(0, np.int64)
+        self.disrupted: dict[int, frozenset[str]] = {}
+        self.covering: NDArray[np.int32] = np.full((1, 16), -1, np.int32)
+
+    def follow(self, budgets: Sequence[DisruptionBudget]) -> None:
+        """Take the budgets as they are now, in their order."""
+        if budgets is self.budgets:
+            return
+        before, self.budgets = self.budgets, budgets
+        self.allowed = np.array([each.allowed for each in budgets], np.int64)
+        self.disrupted = {
+            place: each.disrupted for place, each in enumerate(budgets) if each.disrupted
+        }
+        if [_scope(each) for each in before] != [_scope(each) for each in budgets]:
+            self._cover_anew()
+
+    def added(self, number: int, sample: Pod) -> None:
+        """Find the budgets of a new class."""
+        index = self._index.get(sample.namespace)
+        about = () if index is None else index.about(sample.labels)
+        places = [p for p in about if covers(self.budgets[p], sample, self._release)]
+        self._write(number, sorted(places))
+
+    def removed(self, number: int) -> None:
+        """Forget a class."""
+        self._write(number, ())
+
+    def _cover_anew(self) -> None:
+        self._index = {}
+        covering: dict[int, list[int]] = {}
+        for place, budget in enumerate(self.budgets):
+            if budget.selector is None:
+                continue
+            index = self._index.setdefault(budget.namespace, SelectorIndex())
+            index.add(budget.selector, place)
+            for number, sample in self._classes.selected(budget.selector):
+                if covers(budget, sample, self._release):
+                    covering.setdefault(number, []).append(place)
+        self.covering = np.full((1, max(16, len(self._classes))), -1, np.int32)
+        for number, places in covering.items():
+            self._write(number, places)
+
+    def _write(self, number: int, places: Sequence[int]) -> None:
+        ranks, numbers = self.covering.shape
+        if len(places) > ranks or number >= numbers:
+            wider = np.full((max(ranks, len(places)), max(numbers, 2 * number)), -1, np.int32)
+            wider[:ranks, :numbers] = self.covering
+            self.covering = wider
+        self.covering[:, number] = -1
+        self.covering[: len(places), number] = places
+
+
+def _scope(budget: DisruptionBudget) -> tuple[str, object]:
+    return budget.namespace, budget.selector

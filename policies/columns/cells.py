@@ -1,0 +1,116 @@
+"""Pods as a block of integers: channels × depth × nodes.
+
+A cell is one pod's value of one channel. Along the depth a node's pods stand in the order in which
+the policy would reprieve them, so a dry run walks down all nodes at once, and the pods of one depth
+lie side by side in memory. A pod that comes or goes moves those below it by one, on its node only.
+Depth and width grow by doubling, and the depth shrinks again when nodes have emptied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policies.columns.coded import Ints
+
+Block = NDArray[np.int64]
+
+PRIORITY, STARTED, CLASS, TRAITS, FLAGS, FIRST_RESOURCE = range(6)
+"""Channels; those from FIRST_RESOURCE on are what the pod requests, a resource each."""
+
+NOBODY = 2**63 - 1
+"""The priority of an empty cell: never below a preemptor's."""
+
+_SHALLOW, _NARROW = 16, 16
+
+
+class Cells:
+    """``block`` is (channels, depth, width) int64; only ``counts[node]`` cells of a node are used."""
+
+    def __init__(self, channels: int) -> None:
+        self.block = _empty(channels, _SHALLOW, _NARROW)
+        self.counts = np.zeros(_NARROW, np.int64)
+        self.width = 0
+
+    def used(self) -> Block:
+        """Give the block without its slack, as a view."""
+        return self.block[:, : self.depth(), : self.width]
+
+    def depth(self) -> int:
+        """Give how many pods the fullest node has."""
+        return int(self.counts[: self.width].max(initial=0))
+
+    def used_counts(self) -> Ints:
+        """Give the number of pods on each node, as a view."""
+        return self.counts[: self.width]
+
+    def append_node(self) -> None:
+        """Add an empty node at the end."""
+        if self.width == len(self.counts):
+            self._resize(self.block.shape[1], 2 * self.width)
+        self.width += 1
+
+    def drop_node(self, node: int) -> None:
+        """Take a node away; the last one moves into its place."""
+        self.width -= 1
+        last = self.width
+        self.block[:, :, node] = self.block[:, :, last]
+        self.counts[node] = self.counts[last]
+        self._clear(0, int(self.counts[last]), last)
+        self.counts[last] = 0
+        self._shrink()
+
+    def add_channel(self) -> None:
+        """Add a channel of zeros."""
+        self.block = np.concatenate([self.block, np.zeros_like(self.block[:1])])
+
+    def fill(self, node: int, rows: Sequence[Sequence[int]]) -> None:
+        """Put pods on an empty node, a row of all channels each, in order."""
+        count = len(rows)
+        while count > self.block.shape[1]:
+            self._resize(2 * self.block.shape[1], self.block.shape[2])
+        if rows:
+            self.block[:, :count, node] = np.array(rows, np.int64).T
+        self.counts[node] = count
+
+    def insert(self, node: int, place: int, row: Sequence[int]) -> None:
+        """Put a pod at ``place`` of a node."""
+        count = int(self.counts[node])
+        if count == self.block.shape[1]:
+            self._resize(2 * count, self.block.shape[2])
+        self.block[:, place + 1 : count + 1, node] = self.block[:, place:count, node]
+        self.block[:, place, node] = row
+        self.counts[node] = count + 1
+
+    def remove(self, node: int, place: int) -> None:
+        """Take the pod at ``place`` off a node."""
+        left = int(self.counts[node]) - 1
+        self.block[:, place:left, node] = self.block[:, place + 1 : left + 1, node]
+        self._clear(left, left + 1, node)
+        self.counts[node] = left
+        if left == self.block.shape[1] // 4:
+            self._shrink()
+
+    def _clear(self, start: int, stop: int, node: int) -> None:
+        self.block[:, start:stop, node] = 0
+        self.block[PRIORITY, start:stop, node] = NOBODY
+
+    def _shrink(self) -> None:
+        depth = self.block.shape[1]
+        if depth > _SHALLOW and self.depth() <= depth // 4:
+            self._resize(depth // 2, self.block.shape[2])
+
+    def _resize(self, depth: int, width: int) -> None:
+        block = _empty(self.block.shape[0], depth, width)
+        common = (slice(None), slice(0, min(depth, self.block.shape[1])), slice(0, self.width))
+        block[common] = self.block[common]
+        self.block = block
+        self.counts = np.concatenate([self.counts, np.zeros(width - len(self.counts), np.int64)])
+
+
+def _empty(channels: int, depth: int, width: int) -> Block:
+    block = np.zeros((channels, depth, width), np.int64)
+    block[PRIORITY] = NOBODY
+    return block

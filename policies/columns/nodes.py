@@ -1,0 +1,119 @@
+"""What is the same for all pods of a node: its taints, labels, room, and what is taken of it.
+
+Labels are kept by key, as columns made when a key is first asked about: pods ask about few keys.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from policies.columns.coded import Bools, CodedColumn
+from policies.columns.cells import Block
+from policies.model import Node, Resources
+from policies.selectors import Taint
+
+BOUND = 2**52
+"""Amounts up to here can be added up in 64 bits; a node with larger ones is left to plain Python."""
+
+STANDARD = ("cpu", "memory", "ephemeral-storage")
+_MOST_KEYS = 256
+
+
+class NodeColumns:
+    """Rows by node; ``allocatable`` and ``requested`` are (resources, width) int64."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+        self._labels: dict[str, CodedColumn[str | None]] = {}
+        self._scalars: list[str] = []
+        self.resources: dict[str, int] = {name: place for place, name in enumerate(STANDARD)}
+        self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(())
+        self.unschedulable: Bools = np.zeros(16, np.bool_)
+        self.allowed_pods = np.zeros(16, np.int64)
+        self.allocatable: Block = np.zeros((len(STANDARD), 16), np.int64)
+        self.requested: Block = np.zeros((len(STANDARD), 16), np.int64)
+
+    def labels(self, key: str) -> CodedColumn[str | None]:
+        """Give every node's value of a label; None stands for a node without it."""
+        column = self._labels.get(key)
+        if column is None:
+            if len(self._labels) >= _MOST_KEYS:
+                del self._labels[next(iter(self._labels))]
+            column = CodedColumn([node.labels.get(key) for node in self._nodes])
+            self._labels[key] = column
+        return column
+
+    def add_resource(self, name: str) -> None:
+        """Make room for a resource that was not seen before."""
+        self.resources[name] = len(self.resources)
+        self._scalars.append(name)
+        nothing = np.zeros_like(self.allocatable[:1])
+        self.allocatable = np.concatenate([self.allocatable, nothing])
+        self.requested = np.concatenate([self.requested, nothing])
+        for row, node in enumerate(self._nodes):
+            self.allocatable[-1, row] = bounded(node.allocatable.scalars.get(name, 0))
+
+    def append(self, node: Node) -> None:
+        """Add a node at the end."""
+        row = len(self._nodes)
+        if row == len(self.allowed_pods):
+            self._widen()
+        self._nodes.append(node)
+        self.taints.append(node.taints)
+        for key, column in self._labels.items():
+            column.append(node.labels.get(key))
+        self._write(row, node)
+
+    def set(self, row: int, node: Node) -> None:
+        """Take a changed node."""
+        self._nodes[row] = node
+        self.taints.set(row, node.taints)
+        for key, column in self._labels.items():
+            column.set(row, node.labels.get(key))
+        self._write(row, node)
+
+    def drop(self, row: int) -> None:
+        """Take a node away; the last one moves into its place."""
+        last = len(self._nodes) - 1
+        self._nodes[row] = self._nodes[last]
+        self._nodes.pop()
+        for column in (self.taints, *self._labels.values()):
+            column.drop(row)
+        for values in (self.unschedulable, self.allowed_pods):
+            values[row] = values[last]
+        for amounts in (self.allocatable, self.requested):
+            amounts[:, row] = amounts[:, last]
+
+    def request(self, row: int, requested: Resources) -> None:
+        """Write what the pods of a node ask in sum."""
+        self.requested[:, row] = self.amounts(requested)
+
+    def amounts(self, resources: Resources) -> list[int]:
+        """Give amounts in the order of ``resources``; names that are not in it are left out."""
+        scalars = resources.scalars
+        listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
+        listed += [scalars.get(name, 0) for name in self._scalars]
+        return [bounded(amount) for amount in listed]
+
+    def _write(self, row: int, node: Node) -> None:
+        self.unschedulable[row] = node.unschedulable
+        self.allowed_pods[row] = bounded(node.allowed_pods)
+        self.allocatable[:, row] = self.amounts(node.allocatable)
+
+    def _widen(self) -> None:
+        self.unschedulable = np.concatenate([self.unschedulable, self.unschedulable])
+        self.allowed_pods = np.concatenate([self.allowed_pods, self.allowed_pods])
+        self.allocatable = np.concatenate([self.allocatable, self.allocatable], axis=1)
+        self.requested = np.concatenate([self.requested, self.requested], axis=1)
+
+
+def bounded(amount: int) -> int:
+    """Cut an amount down to what can be added up in 64 bits."""
+    return max(-BOUND, min(amount, BOUND))
+
+
+def is_regular(resources: Resources) -> bool:
+    """Tell whether all amounts are such that nothing has to be cut."""
+    standard = (resources.milli_cpu, resources.memory, resources.ephemeral_storage)
+    amounts = (*standard, *resources.scalars.values()) if resources.scalars else standard
+    return min(amounts) >= 0 and max(amounts) <= BOUND

@@ -1,0 +1,197 @@
+"""The columns of one cluster, and how they follow its changes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
+
+from policies.columns.budgets import BudgetColumns
+from policies.columns.cells import CLASS, FIRST_RESOURCE, TRAITS, Cells
+from policies.columns.classes import LabelClasses, Traits
+from policies.columns.nodes import STANDARD, NodeColumns, is_regular
+from policies.model import NodeState, Pod, Snapshot
+from policies.policy import Policy, started
+from policies.upstream import Release
+
+T = TypeVar("T")
+
+GUARDED, TERMINATING, DEPARTING = 1, 2, 4
+"""Bits of the FLAGS channel: protected by the policy; being deleted; that, or promised to be."""
+
+_EARLIEST = 1 - 2**63  # its negative has to fit, too
+
+
+class Columns:
+    """A snapshot as columns. Row ``i`` of everything is the node ``names[i]``; rows are dense.
+
+    ``pods[i]`` are the node's pods in the policy's order, as in the cells. ``nominating`` names the
+    nodes that pods are promised to, ``departing`` those with pods on their way out, ``irregular``
+    those that the columns cannot speak for: amounts beyond 64 bits, pods that share a UID, or pods
+    that could not be read.
+    """
+
+    def __init__(self, policy: Policy, release: Release) -> None:
+        self._policy = policy
+        self._unbounded: dict[int, Pod] = {}
+        self.snapshot = Snapshot()
+        self.names: list[str] = []
+        self.index: dict[str, int] = {}
+        self.states: list[NodeState] = []
+        self.pods: list[tuple[Pod, ...]] = []
+        self.nominating: dict[str, None] = {}
+        self.departing: dict[str, None] = {}
+        self.irregular: dict[str, None] = {}
+        self.cells = Cells(FIRST_RESOURCE + len(STANDARD))
+        self.nodes = NodeColumns()
+        self.classes = LabelClasses()
+        self.traits = Traits()
+        self.budgets = BudgetColumns(self.classes, release)
+
+    def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
+        """Become ``snapshot``.
+
+        ``changed`` names the nodes that differ from the snapshot followed last; without it all are
+        compared, by identity.
+        """
+        if snapshot is self.snapshot:
+            return
+        for name in self._differing(snapshot) if changed is None else changed:
+            state = snapshot.nodes.get(name)
+            if state is not None:
+                self._put(name, state)
+            elif name in self.index:
+                self._drop(name)
+        self.budgets.follow(snapshot.budgets)
+        self.snapshot = snapshot
+
+    def know_resource(self, name: str) -> int:
+        """Give the place of a resource among the columns, which it gets if it had none."""
+        if name not in self.nodes.resources:
+            self.nodes.add_resource(name)
+            self.cells.add_channel()
+        return self.nodes.resources[name]
+
+    def _differing(self, snapshot: Snapshot) -> list[str]:
+        nodes = snapshot.nodes
+        gone = [name for name in self.names if name not in nodes]
+        known, states = self.index, self.states
+        return gone + [
+            name
+            for name, state in nodes.items()
+            if name not in known or states[known[name]] is not state
+        ]
+
+    def _put(self, name: str, state: NodeState) -> None:
+        row = self.index.get(name)
+        if row is None:
+            row = self._append(name, state)
+        elif self.states[row].node is not state.node:
+            self.nodes.set(row, state.node)
+        self._replace_pods(row, state.pods)
+        self.states[row] = state
+        self.nodes.request(row, state.requested)
+        _mark(self.nominating, name, state.nominated)
+        _mark(self.departing, name, [pod for pod in state.pods if pod.departing])
+        _mark(self.irregular, name, list(self._irregularities(state)))
+
+    def _irregularities(self, state: NodeState) -> Iterator[object]:
+        if state.unreadable:
+            yield state.unreadable
+        if not is_regular(state.node.allocatable) or not is_regular(state.requested):
+            yield state.requested
+        if self._unbounded:
+            yield from (pod for pod in state.pods if id(pod) in self._unbounded)
+        if len({pod.uid for pod in state.pods}) < len(state.pods):
+            yield state.pods
+
+    def _append(self, name: str, state: NodeState) -> int:
+        row = self.index[name] = len(self.names)
+        self.names.append(name)
+        self.states.append(state)
+        self.pods.append(())
+        self.nodes.append(state.node)
+        self.cells.append_node()
+        return row
+
+    def _drop(self, name: str) -> None:
+        row = self.index.pop(name)
+        self._replace_pods(row, ())
+        _replace_by_last(self.names, row)
+        _replace_by_last(self.states, row)
+        _replace_by_last(self.pods, row)
+        if row < len(self.names):
+            self.index[self.names[row]] = row
+        self.nodes.drop(row)
+        self.cells.drop_node(row)
+        for marks in (self.nominating, self.departing, self.irregular):
+            marks.pop(name, None)
+
+    def _replace_pods(self, row: int, pods: Sequence[Pod]) -> None:
+        before = self.pods[row]
+        stay = set(map(id, pods))
+        for place in range(len(before) - 1, -1, -1):
+            if id(before[place]) not in stay:
+                self._take(row, place)
+        known = set(map(id, before))
+        come = [pod for pod in pods if id(pod) not in known]
+        if self.pods[row]:
+            for pod in come:
+                self._place(row, pod)
+        elif come:
+            ordered = self._policy.victims.sort(come)
+            self.pods[row] = tuple(ordered)
+            self.cells.fill(row, [self._cell_values(pod) for pod in ordered])
+
+    def _take(self, row: int, place: int) -> None:
+        block, pods = self.cells.block, self.pods[row]
+        number = int(block[CLASS, place, row])
+        if self.classes.release(number):
+            self.budgets.removed(number)
+        self.traits.release(int(block[TRAITS, place, row]))
+        self._unbounded.pop(id(pods[place]), None)
+        self.cells.remove(row, place)
+        self.pods[row] = pods[:place] + pods[place + 1 :]
+
+    def _place(self, row: int, pod: Pod) -> None:
+        key, pods = self._policy.victims.key, self.pods[row]
+        place = bisect_left(pods, key(pod), key=key)
+        values = self._cell_values(pod)
+        self.cells.insert(row, place, values)
+        self.pods[row] = (*pods[:place], pod, *pods[place:])
+
+    def _cell_values(self, pod: Pod) -> list[int]:
+        """Count the pod among its classes and give its value of every channel."""
+        number, new = self.classes.acquire(pod)
+        if new:
+            self.budgets.added(number, pod)
+        for name in pod.requests.scalars:
+            self.know_resource(name)
+        if not is_regular(pod.requests):
+            self._unbounded[id(pod)] = pod
+        return [
+            pod.priority,
+            max(started(pod), _EARLIEST),
+            number,
+            self.traits.acquire(pod),
+            self._flags(pod),
+            *self.nodes.amounts(pod.requests),
+        ]
+
+    def _flags(self, pod: Pod) -> int:
+        guarded = GUARDED if self._policy.guard_of(pod) is not None else 0
+        going = (TERMINATING if pod.terminating else 0) | (DEPARTING if pod.departing else 0)
+        return guarded | going
+
+
+def _mark(marks: dict[str, None], name: str, because: Collection[object]) -> None:
+    if because:
+        marks[name] = None
+    else:
+        marks.pop(name, None)
+
+
+def _replace_by_last(rows: list[T], row: int) -> None:
+    last = rows.pop()
+    if row < len(rows):
+        rows[row] = last

@@ -1,0 +1,173 @@
+"""The engine on columns: the same decisions as :mod:`policies.reference`, on all nodes at once.
+
+Most rows are decided together. A row that the columns cannot speak for (see
+:class:`policies.columns.Columns`), or on which two passes would be needed because of nominated
+pods, goes to the reference engine's own functions and joins the others in the end. A pod or a
+filter that has no twin here goes to the reference engine altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies import reference, wording
+from policies.columns import Columns
+from policies.columns.coded import Bools
+from policies.decision import Code, FilterDecision, PreemptionDecision, Reason, Rejection
+from policies.model import Pod, Snapshot
+from policies.preemption import ineligibility
+from policies.reference import DEFAULT_RULES, Rules, unjudged_by
+from policies.vectorized.question import Question, Tried, question
+from policies.vectorized.verdicts import FITS, ByName, Codes, count_reasons, needs_nobody
+from policies.vectorized.view import View
+
+_FEASIBLE = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
+
+
+@dataclass(frozen=True)
+class _Filtered:
+    """What filtering found on the rows of ``view``, and the sentence that says so."""
+
+    view: View
+    codes: Codes
+    decision: FilterDecision
+    failure: str
+
+
+class Vectorized:
+    """An engine for one cluster, which it follows from snapshot to snapshot."""
+
+    def __init__(self, rules: Rules = DEFAULT_RULES) -> None:
+        self._rules = rules
+        self._columns = Columns(rules.policy, rules.release)
+
+    def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
+        """Bring the columns up to ``snapshot``; ``changed`` as in :meth:`Columns.follow`."""
+        self._columns.follow(snapshot, changed)
+
+    def filter_nodes(
+        self, pod: Pod, snapshot: Snapshot, among: Collection[str] | None = None
+    ) -> FilterDecision:
+        """Do as :func:`policies.reference.filter_nodes`."""
+        asked = self._ask(pod, snapshot)
+        if asked is None:
+            return reference.filter_nodes(pod, snapshot, self._rules, among)
+        return self._filtered(asked, among).decision
+
+    def preempt(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        potential: Collection[str] | None = None,
+        among: Collection[str] | None = None,
+    ) -> PreemptionDecision:
+        """Do as :func:`policies.reference.preempt`."""
+        asked = self._ask(pod, snapshot) if snapshot.nodes else None
+        if asked is None:
+            return reference.preempt(pod, snapshot, self._rules, potential, among)
+        filtered = self._filtered(asked, among)
+        nominated = filtered.decision.rejected.get(pod.nominated_node or "")
+        reason = ineligibility(pod, snapshot, nominated)
+        if reason is not None:
+            return self._ineligible(filtered, reason)
+        rows = _potential(asked, filtered, potential)
+        return self._decided(asked, filtered, rows, asked.tried(rows))
+
+    def _ask(self, pod: Pod, snapshot: Snapshot) -> Question | None:
+        self._columns.follow(snapshot)
+        return question(pod, self._columns, self._rules)
+
+    def _filtered(self, asked: Question, among: Collection[str] | None) -> _Filtered:
+        pod, columns = asked.asked.pod, self._columns
+        index = columns.index
+        rows = slice(None) if among is None else np.array([index[name] for name in among], np.int64)
+        view = View(columns, rows)
+        codes = asked.filtered(view)
+        names = tuple(columns.names if among is None else among)
+        decision = FilterDecision(
+            pod,
+            _feasible(names, codes, columns.snapshot.nodes if among is None else names),
+            ByName(names, codes, asked.rejections),
+            unjudged=unjudged_by(self._rules, pod),
+        )
+        counts = count_reasons(codes, asked.rejections)
+        failure = wording.unfit(len(names), None, counts, self._rules.release)
+        return _Filtered(view, codes, decision, failure)
+
+    def _ineligible(self, filtered: _Filtered, reason: str) -> PreemptionDecision:
+        sentence = wording.ineligible(reason, self._rules.release)
+        return PreemptionDecision(
+            filtered.decision.pod,
+            eligible=False,
+            reason=reason,
+            chosen=None,
+            rejected=filtered.decision.rejected,
+            message=f"{filtered.failure} {sentence}",
+            unjudged=filtered.decision.unjudged,
+        )
+
+    def _decided(
+        self, asked: Question, filtered: _Filtered, rows: Bools, tried: Tried
+    ) -> PreemptionDecision:
+        order = self._rules.policy.candidates
+        best = tried.candidates.best(order)
+        names = tuple(self._columns.names)
+        rejected = ByName(names, _why_not(asked, filtered, tried), asked.rejections)
+        if best:
+            outcome = wording.placed(best[0], self._rules.release)
+        else:
+            outcome = self._helpless(asked, len(rejected), rows, tried)
+        return PreemptionDecision(
+            filtered.decision.pod,
+            eligible=True,
+            reason="",
+            chosen=best[0] if best else None,
+            candidates=tried.candidates,
+            rejected=rejected,
+            decided_by=order.separating(*best) if len(best) > 1 else None,
+            message=" ".join(part for part in (filtered.failure, outcome) if part),
+            unjudged=filtered.decision.unjudged,
+        )
+
+    def _helpless(self, asked: Question, nodes: int, rows: Bools, tried: Tried) -> str:
+        needless = np.flatnonzero(needs_nobody(tried.codes)).tolist()
+        rejections, names = asked.rejections, self._columns.names
+        errors = [str(rejections.of(int(tried.codes[row]), names[row])) for row in needless]
+        reasons = count_reasons(tried.codes, rejections)
+        count = int(np.count_nonzero(rows))
+        return wording.helpless(nodes, count, reasons, errors, self._rules.release)
+
+
+def _feasible(names: Collection[str], codes: Codes, order: Collection[str]) -> tuple[str, ...]:
+    """Give the names that fit in the order in which they are listed."""
+    refused = int(np.count_nonzero(codes))
+    if refused == 0:
+        return tuple(order)
+    if refused == len(codes):
+        return ()
+    fitting = {name for name, code in zip(names, codes.tolist(), strict=True) if code == FITS}
+    return tuple(name for name in order if name in fitting)
+
+
+def _potential(asked: Question, filtered: _Filtered, given: Collection[str] | None) -> Bools:
+    """Mark the rows to try: those ``given``, or those that evicting pods might help."""
+    columns = asked.asked.columns
+    rows = np.zeros(len(columns.names), np.bool_)
+    if given is None:
+        rows[filtered.view.rows] = asked.rejections.resolvable()[filtered.codes]
+    else:
+        rows[[columns.index[name] for name in given if name in columns.index]] = True
+    return rows
+
+
+def _why_not(asked: Question, filtered: _Filtered, tried: Tried) -> Codes:
+    """Say of each row that is no candidate why: what the dry run said, or filtering before it."""
+    feasible = asked.rejections.code(_FEASIBLE)
+    codes = np.zeros(len(tried.codes), np.int32)
+    codes[filtered.view.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)
+    codes = np.where(tried.codes == FITS, codes, tried.codes)
+    codes[tried.found] = FITS
+    return codes

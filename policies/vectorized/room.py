@@ -1,0 +1,175 @@
+"""NodeResourcesFit and NodePorts on columns: room is a sum, a port is taken or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.columns.cells import FIRST_RESOURCE, TRAITS
+from policies.columns.coded import Bools, Ints
+from policies.decision import Code, Reason, Rejection
+from policies.filtering import node_ports
+from policies.filtering.node_resources_fit import TOO_MANY_PODS, positive
+from policies.vectorized.asking import Asked, Constraint
+from policies.vectorized.verdicts import Verdicts
+from policies.vectorized.view import View
+
+
+def resources(asked: Asked) -> Constraint:
+    """Twin of NodeResourcesFit."""
+    columns = asked.columns
+    wanted = tuple(
+        _Wanted(name, columns.know_resource(name), amount)
+        for name, amount in positive(asked.pod.requests)
+    )
+    width = len(columns.names)
+    promised = np.zeros((len(wanted), width), np.int64)
+    promised_pods = np.zeros(width, np.int64)
+    for row, pods in asked.beside.items():
+        amounts = [columns.nodes.amounts(pod.requests) for pod in pods]
+        promised[:, row] = [sum(each[w.place] for each in amounts) for w in wanted]
+        promised_pods[row] = len(pods)
+    return _Room(wanted, promised, promised_pods, asked.release.oversized_is_unresolvable)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    name: str
+    place: int
+    amount: int
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What the pod asks, and what the pods that it has to fit beside ask, by row of the columns."""
+
+    wanted: tuple[_Wanted, ...]
+    promised: Ints
+    promised_pods: Ints
+    oversized_is_unresolvable: bool
+
+    def judge(self, view: View, verdicts: Verdicts) -> None:
+        # Bit 0: too many pods. Bit i: the i-th resource is short. The last bit: hopeless.
+        short = (self._places(view) < 0).astype(np.int64)
+        hopeless = 1 << (len(self.wanted) + 1)
+        for bit, wanted in enumerate(self.wanted, 1):
+            lacking = self._left(view, wanted, self.promised[bit - 1]) < 0
+            short |= lacking.astype(np.int64) << bit
+            if self.oversized_is_unresolvable:
+                allocatable = view.of_nodes(view.columns.nodes.allocatable[wanted.place])
+                short[lacking & (allocatable < wanted.amount)] |= hopeless
+        for found in np.unique(short).tolist():
+            if found:
+                verdicts.refuse(short == found, self._rejection(found, hopeless))
+
+    def footing(self, view: View) -> _RoomFooting:
+        left = [self._left(view, w, self.promised[i]) for i, w in enumerate(self.wanted)]
+        needs = [view.channel(FIRST_RESOURCE + wanted.place) for wanted in self.wanted]
+        return _RoomFooting(left, needs, self._places(view))
+
+    def _left(self, view: View, wanted: _Wanted, promised: Ints) -> Ints:
+        nodes = view.columns.nodes
+        left = view.of_nodes(nodes.allocatable[wanted.place]) - wanted.amount
+        left -= view.of_nodes(nodes.requested[wanted.place])
+        left -= view.of_nodes(promised)
+        left += view.departed(view.channel(FIRST_RESOURCE + wanted.place))
+        return left
+
+    def _places(self, view: View) -> Ints:
+        columns = view.columns
+        places = view.of_nodes(columns.nodes.allowed_pods) - 1
+        places -= view.of_nodes(columns.cells.used_counts())
+        places -= view.of_nodes(self.promised_pods)
+        if view.gone is not None:
+            places += np.count_nonzero(view.gone, axis=0)
+        return places
+
+    def _rejection(self, short: int, hopeless: int) -> Rejection:
+        return Rejection(tuple(self._reasons(short)), resolvable=not short & hopeless)
+
+    def _reasons(self, short: int) -> Iterator[Reason]:
+        if short & 1:
+            yield TOO_MANY_PODS
+        for bit, wanted in enumerate(self.wanted, 1):
+            if short >> bit & 1:
+                yield Reason(Code.INSUFFICIENT, wanted.name)
+
+
+class _RoomFooting:
+    """What is left of each resource, and of the node's places, as pods are put back."""
+
+    def __init__(self, left: list[Ints], needs: list[Ints], places: Ints) -> None:
+        self._left = left
+        self._needs = needs
+        self._places = places
+
+    def allows(self, depth: int) -> Bools:
+        allowed: Bools = self._places > 0
+        for left, needs in zip(self._left, self._needs, strict=True):
+            allowed &= left >= needs[depth]
+        return allowed
+
+    def put_back(self, depth: int, where: Bools) -> None:
+        self._places -= where
+        for left, needs in zip(self._left, self._needs, strict=True):
+            np.subtract(left, needs[depth], out=left, where=where)
+
+
+def ports(asked: Asked) -> Constraint | None:
+    """Twin of NodePorts."""
+    wanted = asked.pod.host_ports
+    if not wanted:
+        return None
+    conflicting = asked.columns.traits.conflicting(
+        lambda other: any(node_ports.conflict(w, used) for w in wanted for used in other.host_ports)
+    )
+    return _Ports(conflicting) if conflicting.any() else None
+
+
+def shared_ports(asked: Asked) -> Bools:
+    """Tell on which rows two pods have ports that conflict with the pod's.
+
+    There the port may be one and the same, and free as soon as one of them leaves.
+    """
+    constraint = ports(asked)
+    if not isinstance(constraint, _Ports):
+        return np.zeros(len(asked.columns.names), np.bool_)
+    found: Bools = constraint.taken(asked.everything).sum(axis=0) > 1
+    return found
+
+
+@dataclass(frozen=True)
+class _Ports:
+    """``conflicting`` tells by class of traits whether its ports are in the way."""
+
+    conflicting: Bools
+
+    def taken(self, view: View) -> Bools:
+        taken: Bools = self.conflicting.take(view.channel(TRAITS))
+        return taken
+
+    def judge(self, view: View, verdicts: Verdicts) -> None:
+        taken = self.taken(view)
+        if view.gone is not None:
+            taken &= ~view.gone
+        verdicts.refuse(taken.any(axis=0), node_ports.REFUSAL)
+
+    def footing(self, view: View) -> Barred:
+        return Barred(self.taken(view))
+
+
+class Barred:
+    """Pods that, put back, always are in the way; ``barred`` is (depth, rows)."""
+
+    def __init__(self, barred: Bools) -> None:
+        self._open: Bools = ~barred
+
+    def allows(self, depth: int) -> Bools:
+        """Tell which rows' pod at ``depth`` is not in the way."""
+        allowed: Bools = self._open[depth]
+        return allowed
+
+    def put_back(self, depth: int, where: Bools) -> None:
+        """Do nothing: one that is put back does not bar another."""

@@ -1,0 +1,129 @@
+"""The filters that read only a node's own facts: cordons, names, taints, labels.
+
+Each distinct value is asked once, however many nodes have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.columns import Columns
+from policies.columns.coded import Bools
+from policies.filtering import (
+    node_affinity,
+    node_name,
+    node_unschedulable,
+    taint_toleration,
+)
+from policies.model import Pod
+from policies.selectors import NodeSelectorTerm, Requirement, untolerated
+from policies.upstream import Release
+from policies.vectorized.asking import Asked, Constraint, NodeConstraint
+from policies.vectorized.verdicts import Verdicts
+from policies.vectorized.view import View
+
+
+def cordons(asked: Asked) -> Constraint | None:
+    """Twin of NodeUnschedulable."""
+    if any(each.tolerates(node_unschedulable.CORDON) for each in asked.pod.tolerations):
+        return None
+    return NodeConstraint(asked.columns.nodes.unschedulable, node_unschedulable.REFUSAL)
+
+
+def names(asked: Asked) -> Constraint | None:
+    """Twin of NodeName."""
+    wanted = asked.pod.node_name
+    if wanted is None:
+        return None
+    return NodeConstraint(~rows_named(asked.columns, (wanted,)), node_name.REFUSAL)
+
+
+def taints(asked: Asked) -> Constraint | None:
+    """Twin of TaintToleration."""
+    return _Taints(asked.pod, asked.release)
+
+
+def node_labels(asked: Asked) -> Constraint | None:
+    """Twin of NodeAffinity."""
+    if asked.pod.node_affinity is None and not asked.pod.node_selector:
+        return None
+    return NodeConstraint(~may_run_on(asked.pod, asked.columns), node_affinity.REFUSAL)
+
+
+def may_run_on(pod: Pod, columns: Columns) -> Bools:
+    """Tell which nodes match the pod's nodeSelector and required node affinity."""
+    matching = np.ones(len(columns.names), np.bool_)
+    for requirement in pod.node_selector:
+        matching &= _rows_with(requirement, columns)
+    if pod.node_affinity is None:
+        return matching
+    alternatives = np.zeros_like(matching)
+    for term in pod.node_affinity.terms:
+        alternatives |= _rows_of_term(term, columns)
+    matching &= alternatives
+    return matching
+
+
+def tolerated(pod: Pod, columns: Columns) -> Bools:
+    """Tell which nodes have no taint that keeps the pod away."""
+    return columns.nodes.taints.where(lambda each: untolerated(each, pod.tolerations) is None)
+
+
+def rows_named(columns: Columns, wanted: tuple[str, ...]) -> Bools:
+    """Tell which nodes are called one of ``wanted``."""
+    found = np.zeros(len(columns.names), np.bool_)
+    for name in wanted:
+        row = columns.index.get(name)
+        if row is not None:
+            found[row] = True
+    return found
+
+
+@dataclass(frozen=True)
+class _Taints:
+    pod: Pod
+    release: Release
+
+    def judge(self, view: View, verdicts: Verdicts) -> None:
+        column = view.columns.nodes.taints
+        for code, each in enumerate(column.values):
+            taint = untolerated(each, self.pod.tolerations)
+            if taint is not None:
+                where = view.of_nodes(column.codes) == code
+                verdicts.refuse(where, taint_toleration.refusal(taint, self.release))
+
+    def footing(self, view: View) -> None:
+        return
+
+
+def _rows_of_term(term: NodeSelectorTerm, columns: Columns) -> Bools:
+    if not term.labels and not term.fields:
+        return np.zeros(len(columns.names), np.bool_)
+    matching = np.ones(len(columns.names), np.bool_)
+    for requirement in term.labels:
+        matching &= _rows_with(requirement, columns)
+    for requirement in term.fields:
+        matching &= _rows_of_field(requirement, columns)
+    return matching
+
+
+def _rows_with(requirement: Requirement, columns: Columns) -> Bools:
+    column = columns.nodes.labels(requirement.key)
+    if requirement.operator == "In":
+        codes = [column.code_of(value) for value in requirement.values]
+        found: Bools = np.isin(column.rows(), codes)
+        return found
+    return column.where(
+        lambda value: requirement.matches({} if value is None else {requirement.key: value})
+    )
+
+
+def _rows_of_field(requirement: Requirement, columns: Columns) -> Bools:
+    # metadata.name is the only field of a node that can be selected; others are empty texts.
+    if requirement.key == "metadata.name":
+        same = rows_named(columns, requirement.values)
+    else:
+        same = np.full(len(columns.names), requirement.values[0] == "")
+    return same if requirement.operator == "In" else ~same

@@ -1,0 +1,121 @@
+"""Why each row was refused, as a code for each; and the same read as a mapping by name.
+
+Few different rejections make up a decision on thousands of nodes. Each gets a code, rows carry
+codes, and a row's :class:`Rejection` is looked up when someone asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policies.columns.coded import Bools, Ints
+from policies.decision import Code, Reason, Rejection, unresolvable
+
+Codes = NDArray[np.int32]
+
+FITS: Final = 0
+_NOBODY_NEEDED: Final = 1
+
+
+class Rejections:
+    """The rejections of one decision by code; 0 stands for none."""
+
+    def __init__(self) -> None:
+        # A row where nobody has to go is refused with its own name.
+        self._by_code: list[Rejection | None] = [None, None]
+        self._codes: dict[Rejection, int] = {}
+
+    def code(self, rejection: Rejection) -> int:
+        """Give the code of a rejection."""
+        code = self._codes.get(rejection)
+        if code is None:
+            code = self._codes[rejection] = len(self._by_code)
+            self._by_code.append(rejection)
+        return code
+
+    def of(self, code: int, node: str) -> Rejection:
+        """Give the rejection that a code stands for on ``node``."""
+        found = self._by_code[code]
+        return unresolvable(Code.NO_VICTIM_NEEDED, node) if found is None else found
+
+    def resolvable(self) -> Bools:
+        """Tell by code whether evicting pods might help."""
+        return np.array([found is not None and found.resolvable for found in self._by_code])
+
+
+class Verdicts:
+    """The rows of a view while they are judged: the first rejection stands."""
+
+    def __init__(self, rejections: Rejections, rows: int) -> None:
+        self.rejections = rejections
+        self.codes: Codes = np.zeros(rows, np.int32)
+
+    @property
+    def fits(self) -> Bools:
+        """The rows that nothing has refused."""
+        found: Bools = self.codes == FITS
+        return found
+
+    def refuse(self, where: Bools, rejection: Rejection) -> None:
+        """Refuse the rows ``where``, unless they are refused already."""
+        if where.any():
+            self.codes[where & self.fits] = self.rejections.code(rejection)
+
+    def settle(self, row: int, rejection: Rejection | None) -> None:
+        """Write what was found on one row, whatever was said of it before."""
+        if rejection is None:
+            self.codes[row] = FITS
+        elif rejection.reasons[0].code is Code.NO_VICTIM_NEEDED:
+            self.need_nobody(np.array([row]))
+        else:
+            self.codes[row] = self.rejections.code(rejection)
+
+    def need_nobody(self, where: Ints) -> None:
+        """Refuse the rows where the dry run found no victims."""
+        self.codes[where] = _NOBODY_NEEDED
+
+
+def needs_nobody(codes: Codes) -> Bools:
+    """Tell which rows were refused since nobody has to go there."""
+    found: Bools = codes == _NOBODY_NEEDED
+    return found
+
+
+def count_reasons(codes: Codes, rejections: Rejections) -> Counter[Reason]:
+    """Count the reasons of all refused rows."""
+    counts: Counter[Reason] = Counter()
+    for code, count in enumerate(np.bincount(codes, minlength=1).tolist()):
+        if count and code not in (FITS, _NOBODY_NEEDED):
+            for reason in rejections.of(code, "").reasons:
+                counts[reason] += count
+    return counts
+
+
+class ByName(Mapping[str, Rejection]):
+    """The refused nodes of a decision; ``codes`` belongs to ``names``, place by place."""
+
+    def __init__(self, names: Sequence[str], codes: Codes, rejections: Rejections) -> None:
+        self._names = names
+        self._codes = codes
+        self._rejections = rejections
+        self._places: dict[str, int] | None = None
+
+    def __getitem__(self, name: str) -> Rejection:
+        if self._places is None:
+            refused = np.flatnonzero(self._codes).tolist()
+            self._places = {self._names[place]: place for place in refused}
+        return self._rejections.of(int(self._codes[self._places[name]]), name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._names[place] for place in np.flatnonzero(self._codes).tolist())
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._codes))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

@@ -1,0 +1,81 @@
+"""Some rows of the columns, with some of their pods taken away: what a question is asked about.
+
+All rows are looked at in place; fewer are copied out once, so that every later step is as short as
+they are few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from policies.columns import Columns
+from policies.columns.cells import Block
+from policies.columns.coded import Bools, Ints
+
+Rows = slice | Ints
+"""All rows as a slice, or some as an array of their numbers."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows ``rows`` of ``columns``; ``gone`` marks the pods that are away, (depth, rows)."""
+
+    columns: Columns
+    rows: Rows
+    gone: Bools | None = None
+
+    @cached_property
+    def block(self) -> Block:
+        """The cells, (channels, depth, rows)."""
+        return self.columns.cells.used()[:, :, self.rows]
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """The row numbers in the columns."""
+        every = np.arange(len(self.columns.names))
+        return every[self.rows]
+
+    def __len__(self) -> int:
+        return self.block.shape[2]
+
+    def channel(self, channel: int) -> Ints:
+        """Give the values of one channel, (depth, rows)."""
+        values: Ints = self.block[channel]
+        return values
+
+    def of_nodes(self, values: Ints) -> Ints:
+        """Pick the rows out of a value for each node of the columns; the last axis is the nodes."""
+        picked: Ints = values[..., : len(self.columns.names)][..., self.rows]
+        return picked
+
+    def marks(self, values: Bools) -> Bools:
+        """Do as ``of_nodes`` for yes and no."""
+        picked: Bools = values[: len(self.columns.names)][self.rows]
+        return picked
+
+    @property
+    def away(self) -> Bools:
+        """The pods that are away, (depth, rows)."""
+        return np.zeros(self.block.shape[1:], np.bool_) if self.gone is None else self.gone
+
+    def picked(self, places: Ints) -> View:
+        """Give the view of some of its rows; the view itself if they are all of them."""
+        if len(places) == len(self):
+            return self
+        gone = None if self.gone is None else self.gone[:, places]
+        return View(self.columns, self.numbers[places], gone)
+
+    def departed(self, amounts: Ints) -> Ints:
+        """Sum ``amounts`` (depth, rows) over the pods that are away."""
+        if self.gone is None:
+            return np.zeros(len(self), np.int64)
+        total: Ints = np.einsum("dr,dr->r", amounts, self.gone)
+        return total
+
+
+def rows_where(marked: Bools) -> Rows:
+    """Give the rows that are marked; all of them as a slice."""
+    return slice(None) if marked.all() else np.flatnonzero(marked)
