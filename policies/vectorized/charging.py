@@ -1,8 +1,9 @@
 """Which potential victims break a disruption budget, for all rows at once.
 
 As in :func:`policies.preemption.group_by_budget`: down each row, each pod is charged to the budgets
-that cover it, in their order, against counters that start from what the budget allows. A counter is
-made for each pair of a row and a budget that meet.
+that cover it, in their order, against counters that start at none and may reach what the budget
+allows. There is a counter for each pair of a row and a budget; where these would be too many, some
+rows are done after the others.
 """
 
 from __future__ import annotations
@@ -11,72 +12,79 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.columns.budgets import BudgetColumns
 from policies.columns.cells import CLASS
 from policies.columns.coded import Bools, Ints
 from policies.upstream import BudgetAfterViolation, Release
 from policies.vectorized.view import View
 
-
-def violating(view: View, potential: Bools, release: Release) -> Bools:
-    """Tell which of the ``potential`` victims break a budget; both are (depth, rows)."""
-    budgets = view.columns.budgets
-    breaks = np.zeros(potential.shape, np.bool_)
-    charges = _charges(view, potential, budgets)
-    if charges is None:
-        return breaks
-    ends_at_violation = release.budget_after_violation is BudgetAfterViolation.SPARED
-    spent = np.zeros(int(charges.counters.max()) + 1, np.int64)
-    starts = np.searchsorted(charges.depths, np.arange(potential.shape[0] + 1))
-    for depth in range(potential.shape[0]):
-        at = slice(starts[depth], starts[depth + 1])
-        rows = charges.rows[at]
-        broken = breaks[depth]
-        for counters, allowed in zip(charges.counters[:, at], charges.allowed[:, at], strict=True):
-            charged = counters >= 0
-            if ends_at_violation:
-                charged &= ~broken[rows]
-            spent[counters[charged]] += 1
-            over = spent[counters] > allowed
-            broken[rows[charged & over]] = True
-    return breaks
+COUNTERS = 2**21
+"""How many counters are had at once: 8 MiB of them."""
 
 
 @dataclass(frozen=True)
 class _Charges:
-    """Covered pods, by depth: where each stands, and for each of its budgets, in their order.
+    """Covered pods by depth: where each stands, and the budgets that it is charged to.
 
-    ``counters`` and ``allowed`` are (budgets of a pod, pods); a counter of -1 charges nothing.
+    ``budgets`` is (budgets of a pod, pods), in the order of charging; -1 stands for none.
     """
 
     depths: Ints
     rows: Ints
-    counters: Ints
-    allowed: Ints
+    budgets: Ints
 
 
-def _charges(view: View, potential: Bools, budgets: BudgetColumns) -> _Charges | None:
-    classes = view.channel(CLASS)
-    covered = (budgets.covering[0] >= 0).take(classes) & potential
+def violating(
+    view: View, potential: Bools, release: Release, counters: int = COUNTERS
+) -> Bools:
+    """Tell which of the ``potential`` victims break a budget; both are (depth, rows)."""
+    breaks = np.zeros(potential.shape, np.bool_)
+    charges = _charges(view, potential)
+    rows_at_once = max(counters // max(len(view.columns.budgets.allowed), 1), 1)
+    if len(charges.rows):
+        for first in range(0, len(view), rows_at_once):
+            some = slice(first, first + rows_at_once)
+            _charge(charges, breaks, some, view.columns.budgets.allowed, release)
+    return breaks
+
+
+def _charge(charges: _Charges, breaks: Bools, some: slice, allowed: Ints, release: Release) -> None:
+    """Charge the pods on ``some`` rows and mark those that overdraw a budget in ``breaks``."""
+    ends_at_violation = release.budget_after_violation is BudgetAfterViolation.SPARED
+    inside = (charges.rows >= some.start) & (charges.rows < some.stop)
+    depths, rows, budgets = charges.depths, charges.rows, charges.budgets
+    if not inside.all():
+        depths, rows, budgets = depths[inside], rows[inside], budgets[:, inside]
+    spent = np.zeros((some.stop - some.start) * len(allowed), np.int32)
+    starts = np.searchsorted(depths, np.arange(len(breaks) + 1)).tolist()
+    for depth, (start, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+        here, broken = rows[start:stop], breaks[depth]
+        for charged_to in budgets[:, start:stop]:
+            charged = charged_to >= 0
+            if ends_at_violation:
+                charged &= ~broken[here]
+            concerned, budget = here[charged], charged_to[charged]
+            counters = (concerned - some.start) * len(allowed) + budget
+            spent[counters] += 1
+            broken[concerned[spent[counters] > allowed[budget]]] = True
+
+
+def _charges(view: View, potential: Bools) -> _Charges:
+    covering, classes = view.columns.budgets.covering, view.channel(CLASS)
+    covered = (covering[0] >= 0).take(classes)
+    covered &= potential
     depths, rows = np.nonzero(covered)
-    if not len(rows):
-        return None
-    places = budgets.covering[:, classes[depths, rows]].astype(np.int64)
-    places = places[(places >= 0).any(axis=1)]
-    _spare_disrupted(places, view, depths, rows)
-    pairs = rows * max(len(budgets.allowed), 1) + places
-    counters = np.unique(pairs, return_inverse=True)[1].reshape(pairs.shape)
-    counters[places < 0] = -1
-    return _Charges(depths, rows, counters, budgets.allowed[places])
+    budgets = covering[:, classes[depths, rows]].astype(np.int64)
+    _spare_disrupted(budgets, view, depths, rows)
+    return _Charges(depths, rows, budgets)
 
 
-def _spare_disrupted(places: Ints, view: View, depths: Ints, rows: Ints) -> None:
+def _spare_disrupted(budgets: Ints, view: View, depths: Ints, rows: Ints) -> None:
     """Take out the charges for pods whose eviction a budget has been charged with already."""
     disrupted = view.columns.budgets.disrupted
     if not disrupted:
         return
-    concerned = np.isin(places, list(disrupted))
-    for rank, entry in zip(*map(np.ndarray.tolist, np.nonzero(concerned)), strict=True):
+    ranks, entries = np.nonzero(np.isin(budgets, list(disrupted)))
+    for rank, entry in zip(ranks.tolist(), entries.tolist(), strict=True):
         pods = view.columns.pods[int(view.numbers[rows[entry]])]
-        if pods[int(depths[entry])].name in disrupted[int(places[rank, entry])]:
-            places[rank, entry] = -1
+        if pods[int(depths[entry])].name in disrupted[int(budgets[rank, entry])]:
+            budgets[rank, entry] = -1

@@ -26,32 +26,38 @@ class Candidates(Mapping[str, Candidate]):
     """
 
     def __init__(self, run: DryRun, others: Mapping[str, Candidate]) -> None:
+        columns = run.candidates.columns
         self._run = run
         self._others = others
-        columns = run.candidates.columns
-        rows = run.candidates.numbers.tolist()
-        self._names = [columns.names[row] for row in rows]
-        self._pods = [columns.pods[row] for row in rows]
+        # The columns go on changing; these texts and tuples don't.
+        self._names = tuple(columns.names)
+        self._pods = tuple(columns.pods)
+        self._rows = run.candidates.numbers
         self._places: dict[str, int] | None = None
 
     def best(self, order: Order[Candidate]) -> list[Candidate]:
         """Give the best two by ``order``, or as many as there are."""
-        open_ = np.ones(len(self._names), np.bool_)
-        found = []
-        for _ in range(min(2, len(self._names))):
-            place = self._first(order, open_)
-            open_[place] = False
-            found.append(self._at(place))
+        found = [self._at(place) for place in self._best_two(order)]
         return order.sort([*found, *self._others.values()])[:2]
 
-    def _first(self, order: Order[Candidate], open_: Bools) -> int:
-        level = np.flatnonzero(open_)
+    def _best_two(self, order: Order[Candidate]) -> list[int]:
+        """Narrow the rows down until one is left, and then those it was level with last."""
+        level = np.arange(len(self._rows))
+        winner: list[int] = []
         for criterion in order.criteria:
-            if len(level) == 1:
-                break
-            keys = self._keys(criterion, level)
-            level = level[keys == keys.min()]
-        return min(level.tolist(), key=lambda place: self._names[place])
+            if len(level) > 1:
+                keys = self._keys(criterion, level)
+                best = level[keys == keys.min()]
+                if len(best) == 1 and not winner:
+                    winner, rest = best.tolist(), keys != keys.min()
+                    level, keys = level[rest], keys[rest]
+                    best = level[keys == keys.min()]
+                level = best
+        named = sorted(level.tolist(), key=self._name_at)
+        return [*winner, *named][:2]
+
+    def _name_at(self, place: int) -> str:
+        return self._names[self._rows[place]]
 
     def _keys(self, criterion: Criterion[Candidate], level: Ints) -> Ints:
         known = _KEYS.get(criterion.name)
@@ -60,13 +66,12 @@ class Candidates(Mapping[str, Candidate]):
         return known(self._run, level)
 
     def _at(self, place: int) -> Candidate:
-        pods = self._pods[place]
-        run = self._run
+        run, pods = self._run, self._pods[self._rows[place]]
         gone = np.flatnonzero(run.victims[:, place]).tolist()
         spared = np.flatnonzero(run.potential[:, place] & ~run.victims[:, place]).tolist()
         victims = IMPORTANCE.sort(pods[depth] for depth in gone)
         return Candidate(
-            self._names[place],
+            self._name_at(place),
             VictimSet(tuple(victims), int(run.violations[place])),
             tuple(pods[depth] for depth in spared),
         )
@@ -75,15 +80,15 @@ class Candidates(Mapping[str, Candidate]):
         if name in self._others:
             return self._others[name]
         if self._places is None:
-            self._places = {known: place for place, known in enumerate(self._names)}
+            self._places = {self._name_at(place): place for place in range(len(self._rows))}
         return self._at(self._places[name])
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._names
+        yield from map(self._name_at, range(len(self._rows)))
         yield from self._others
 
     def __len__(self) -> int:
-        return len(self._names) + len(self._others)
+        return len(self._rows) + len(self._others)
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -116,7 +121,10 @@ def _latest_start(run: DryRun, level: Ints) -> Ints:
 
 
 def _of_victims(run: DryRun, level: Ints) -> tuple[Ints, Bools]:
-    return run.candidates.channel(PRIORITY)[:, level], run.victims[:, level]
+    priorities = run.candidates.channel(PRIORITY)
+    if len(level) == len(run.candidates):
+        return priorities, run.victims
+    return priorities[:, level], run.victims[:, level]
 
 
 _KEYS: Mapping[str, Callable[[DryRun, Ints], Ints]] = dict(

@@ -69,8 +69,8 @@ class Vectorized:
         if asked is None:
             return reference.preempt(pod, snapshot, self._rules, potential, among)
         filtered = self._filtered(asked, among)
-        nominated = filtered.decision.rejected.get(pod.nominated_node or "")
-        reason = ineligibility(pod, snapshot, nominated)
+        nominated = filtered.decision.rejected.get
+        reason = ineligibility(pod, snapshot, pod.nominated_node and nominated(pod.nominated_node))
         if reason is not None:
             return self._ineligible(filtered, reason)
         rows = _potential(asked, filtered, potential)

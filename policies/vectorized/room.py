@@ -74,7 +74,7 @@ class _Room:
         left = view.of_nodes(nodes.allocatable[wanted.place]) - wanted.amount
         left -= view.of_nodes(nodes.requested[wanted.place])
         left -= view.of_nodes(promised)
-        left += view.departed(view.channel(FIRST_RESOURCE + wanted.place))
+        left += view.departed_of(FIRST_RESOURCE + wanted.place)
         return left
 
     def _places(self, view: View) -> Ints:

@@ -6,7 +6,7 @@ they are few.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ class View:
     columns: Columns
     rows: Rows
     gone: Bools | None = None
+    _departed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def block(self) -> Block:
@@ -70,10 +71,18 @@ class View:
 
     def departed(self, amounts: Ints) -> Ints:
         """Sum ``amounts`` (depth, rows) over the pods that are away."""
-        if self.gone is None:
-            return np.zeros(len(self), np.int64)
-        total: Ints = np.einsum("dr,dr->r", amounts, self.gone)
+        total = np.zeros(len(self), np.int64)
+        if self.gone is not None:
+            for depth, away in enumerate(self.gone):
+                np.add(total, amounts[depth], out=total, where=away)
         return total
+
+    def departed_of(self, channel: int) -> Ints:
+        """Sum a channel over the pods that are away."""
+        known = self._departed.get(channel)
+        if known is None:
+            known = self._departed[channel] = self.departed(self.channel(channel))
+        return known
 
 
 def rows_where(marked: Bools) -> Rows:
