@@ -36,7 +36,7 @@ class Order(Generic[T]):
 
     def key(self, item: T) -> tuple[tuple[int, ...], str]:
         """Give what ``item`` is sorted by."""
-        return tuple(criterion.key(item) for criterion in self.criteria), self.last(item)
+        return tuple([criterion.key(item) for criterion in self.criteria]), self.last(item)
 
     def sort(self, items: Iterable[T]) -> list[T]:
         """List ``items`` with the preferred one first."""

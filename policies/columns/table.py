@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from policies.columns.budgets import BudgetColumns
@@ -34,6 +34,7 @@ class Columns:
     def __init__(self, policy: Policy, release: Release) -> None:
         self._policy = policy
         self._unbounded: dict[int, Pod] = {}
+        self._departing: list[int] = []
         self.snapshot = Snapshot()
         self.names: list[str] = []
         self.index: dict[str, int] = {}
@@ -88,28 +89,25 @@ class Columns:
             row = self._append(name, state)
         elif self.states[row].node is not state.node:
             self.nodes.set(row, state.node)
-        self._replace_pods(row, state.pods)
+        come = self._replace_pods(row, state.pods)
         self.states[row] = state
         self.nodes.request(row, state.requested)
         _mark(self.nominating, name, state.nominated)
-        _mark(self.departing, name, [pod for pod in state.pods if pod.departing])
-        _mark(self.irregular, name, list(self._irregularities(state)))
+        _mark(self.departing, name, self._departing[row])
+        if come or name in self.irregular or not _is_plain(state):
+            _mark(self.irregular, name, not (_is_plain(state) and self._are_plain(state.pods)))
 
-    def _irregularities(self, state: NodeState) -> Iterator[object]:
-        if state.unreadable:
-            yield state.unreadable
-        if not is_regular(state.node.allocatable) or not is_regular(state.requested):
-            yield state.requested
-        if self._unbounded:
-            yield from (pod for pod in state.pods if id(pod) in self._unbounded)
-        if len({pod.uid for pod in state.pods}) < len(state.pods):
-            yield state.pods
+    def _are_plain(self, pods: Sequence[Pod]) -> bool:
+        if self._unbounded and any(id(pod) in self._unbounded for pod in pods):
+            return False
+        return len({pod.uid for pod in pods}) == len(pods)
 
     def _append(self, name: str, state: NodeState) -> int:
         row = self.index[name] = len(self.names)
         self.names.append(name)
         self.states.append(state)
         self.pods.append(())
+        self._departing.append(0)
         self.nodes.append(state.node)
         self.cells.append_node()
         return row
@@ -120,6 +118,7 @@ class Columns:
         _replace_by_last(self.names, row)
         _replace_by_last(self.states, row)
         _replace_by_last(self.pods, row)
+        _replace_by_last(self._departing, row)
         if row < len(self.names):
             self.index[self.names[row]] = row
         self.nodes.drop(row)
@@ -127,7 +126,8 @@ class Columns:
         for marks in (self.nominating, self.departing, self.irregular):
             marks.pop(name, None)
 
-    def _replace_pods(self, row: int, pods: Sequence[Pod]) -> None:
+    def _replace_pods(self, row: int, pods: Sequence[Pod]) -> list[Pod]:
+        """Take off the row who left and put on it who came; gives the latter. Told by identity."""
         before = self.pods[row]
         stay = set(map(id, pods))
         for place in range(len(before) - 1, -1, -1):
@@ -135,6 +135,7 @@ class Columns:
                 self._take(row, place)
         known = set(map(id, before))
         come = [pod for pod in pods if id(pod) not in known]
+        self._departing[row] += sum(pod.departing for pod in come)
         if self.pods[row]:
             for pod in come:
                 self._place(row, pod)
@@ -142,6 +143,7 @@ class Columns:
             ordered = self._policy.victims.sort(come)
             self.pods[row] = tuple(ordered)
             self.cells.fill(row, [self._cell_values(pod) for pod in ordered])
+        return come
 
     def _take(self, row: int, place: int) -> None:
         block, pods = self.cells.block, self.pods[row]
@@ -150,6 +152,7 @@ class Columns:
             self.budgets.removed(number)
         self.traits.release(int(block[TRAITS, place, row]))
         self._unbounded.pop(id(pods[place]), None)
+        self._departing[row] -= pods[place].departing
         self.cells.remove(row, place)
         self.pods[row] = pods[:place] + pods[place + 1 :]
 
@@ -184,7 +187,13 @@ class Columns:
         return guarded | going
 
 
-def _mark(marks: dict[str, None], name: str, because: Collection[object]) -> None:
+def _is_plain(state: NodeState) -> bool:
+    return (
+        not state.unreadable and is_regular(state.node.allocatable) and is_regular(state.requested)
+    )
+
+
+def _mark(marks: dict[str, None], name: str, because: object) -> None:
     if because:
         marks[name] = None
     else:

@@ -55,7 +55,7 @@ class _Affinity:
         tallies = (*self.averse, *self.repelled)
         if not tallies:
             return None
-        barred = np.zeros(view.block.shape[1:], np.bool_)
+        barred = np.zeros_like(view.away)
         for each in tallies:
             barred |= (each.cell_weights(view) > 0) & each.labelled(view)
         return Barred(barred) if barred.any() else None

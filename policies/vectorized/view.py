@@ -1,7 +1,7 @@
 """Some rows of the columns, with some of their pods taken away: what a question is asked about.
 
-All rows are looked at in place; fewer are copied out once, so that every later step is as short as
-they are few.
+All rows are looked at in place; fewer are copied out when they are first asked for, so that every
+later step is as short as they are few.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 
 from policies.columns import Columns
-from policies.columns.cells import Block
 from policies.columns.coded import Bools, Ints
 
 Rows = slice | Ints
@@ -26,12 +25,8 @@ class View:
     columns: Columns
     rows: Rows
     gone: Bools | None = None
+    _channels: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
     _departed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @cached_property
-    def block(self) -> Block:
-        """The cells, (channels, depth, rows)."""
-        return self.columns.cells.used()[:, :, self.rows]
 
     @cached_property
     def numbers(self) -> Ints:
@@ -39,28 +34,14 @@ class View:
         every = np.arange(len(self.columns.names))
         return every[self.rows]
 
-    def __len__(self) -> int:
-        return self.block.shape[2]
-
-    def channel(self, channel: int) -> Ints:
-        """Give the values of one channel, (depth, rows)."""
-        values: Ints = self.block[channel]
-        return values
-
-    def of_nodes(self, values: Ints) -> Ints:
-        """Pick the rows out of a value for each node of the columns; the last axis is the nodes."""
-        picked: Ints = values[..., : len(self.columns.names)][..., self.rows]
-        return picked
-
-    def marks(self, values: Bools) -> Bools:
-        """Do as ``of_nodes`` for yes and no."""
-        picked: Bools = values[: len(self.columns.names)][self.rows]
-        return picked
-
-    @property
+    @cached_property
     def away(self) -> Bools:
         """The pods that are away, (depth, rows)."""
-        return np.zeros(self.block.shape[1:], np.bool_) if self.gone is None else self.gone
+        shape = (self.columns.cells.depth(), len(self))
+        return np.zeros(shape, np.bool_) if self.gone is None else self.gone
+
+    def __len__(self) -> int:
+        return len(self.columns.names) if isinstance(self.rows, slice) else len(self.rows)
 
     def picked(self, places: Ints) -> View:
         """Give the view of some of its rows; the view itself if they are all of them."""
@@ -68,6 +49,24 @@ class View:
             return self
         gone = None if self.gone is None else self.gone[:, places]
         return View(self.columns, self.numbers[places], gone)
+
+    def channel(self, channel: int) -> Ints:
+        """Give the values of one channel, (depth, rows)."""
+        known = self._channels.get(channel)
+        if known is None:
+            known = self.columns.cells.used()[channel][:, self.rows]
+            self._channels[channel] = known
+        return known
+
+    def of_nodes(self, values: Ints) -> Ints:
+        """Pick the rows out of a value for each node of the columns."""
+        picked: Ints = values[: len(self.columns.names)][self.rows]
+        return picked
+
+    def marks(self, values: Bools) -> Bools:
+        """Do as ``of_nodes`` for yes and no."""
+        picked: Bools = values[: len(self.columns.names)][self.rows]
+        return picked
 
     def departed(self, amounts: Ints) -> Ints:
         """Sum ``amounts`` (depth, rows) over the pods that are away."""
