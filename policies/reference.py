@@ -19,7 +19,7 @@ from policies.decision import (
     Rejection,
     fit_message,
 )
-from policies.filtering import IN_TREE, Filter, prepare, unjudged
+from policies.filtering import IN_TREE, Filter, complete, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
 from policies.preemption import Coverage, ineligibility, select_victims
@@ -204,4 +204,4 @@ def _refusal(text: str, rules: Rules) -> str:
 
 
 def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:
-    return unjudged(pod) if rules.filters == IN_TREE else frozenset()
+    return unjudged(pod) if complete(rules.filters) else frozenset()
