@@ -31,6 +31,7 @@ _CLAIMS = "no new claims to deallocate, "
 # kube-scheduler gives up before it filters (ErrNoNodesAvailable in pkg/scheduler/schedule_one.go).
 _NO_NODES = "no nodes available to schedule pods"
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
+_NO_STATUS = Rejection((_NOT_HELPFUL,), resolvable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,7 @@ def post_filter(
     if not snapshot.nodes:
         return PreemptionDecision(pod, eligible=True, reason="", chosen=None, message=_NO_NODES)
     failure = _failure(filtering, rules)
-    nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
-    reason = ineligibility(pod, snapshot, nominated)
+    reason = ineligibility(pod, snapshot, _nominated_status(pod, statuses, rules))
     if reason is not None:
         return _ineligible(filtering, reason, f"{failure} {_refusal(reason, rules)}")
     tried = _potential(snapshot, statuses, potential)
@@ -112,6 +112,19 @@ def post_filter(
         message=" ".join(part for part in (failure, outcome) if part),
         unjudged=filtering.unjudged,
     )
+
+
+def _nominated_status(
+    pod: Pod, statuses: Mapping[str, Rejection], rules: Rules
+) -> Rejection | None:
+    """Give what filtering said of the nominated node; what it said nothing of may be hopeless.
+
+    Without a status is a node that passed kube-scheduler's filters, if then an extender dropped it.
+    """
+    if pod.nominated_node is None:
+        return None
+    absent = None if rules.release.waits_without_status else _NO_STATUS
+    return statuses.get(pod.nominated_node, absent)
 
 
 def _ineligible(filtering: FilterDecision, reason: str, message: str) -> PreemptionDecision:
