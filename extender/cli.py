@@ -23,7 +23,7 @@ from rich.console import Console, RenderableType
 from typer.exceptions import TyperException
 
 from extender.clusterfile import load_cluster, load_pod
-from extender.config import Config, ConfigError, find_policy, load_config
+from extender.config import Config, ConfigError, filters_of, find_policy, load_config
 from extender.console import log_to_stderr, refuse
 from extender.explain import (
     UnknownNodeError,
@@ -42,9 +42,9 @@ from extender.serving import Running, running, told_to_stop
 from extender.tables import filter_table, preempt_table
 from extender.verdict import Search
 from policies import decide_filter
-from policies.filtering import IN_TREE, Filter, UnknownFilterError, named
+from policies.filtering import UnknownFilterError, named
 from policies.reference import Rules
-from policies.upstream import NEWEST, UnknownReleaseError, release
+from policies.upstream import UnknownReleaseError, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,12 @@ ClusterFiles = Annotated[
     typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
 ]
 PodFile = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
+]
 Upstream = Annotated[
-    str, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
+    str | None, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
 ]
 FilterNames = Annotated[
     str | None,
@@ -142,13 +146,14 @@ def run(app: typer.Typer) -> None:
 def _explain_filter(
     cluster: ClusterFiles,
     pod: PodFile,
-    upstream: Upstream = NEWEST.name,
+    config: ConfigFile = None,
+    upstream: Upstream = None,
     filters: FilterNames = None,
     now: Now = None,  # noqa: ARG001 - filtering does not depend on time; the flag is for all explains
     output: OutputForm = None,
 ) -> None:
     """Show on which nodes a pod fits now, and why not on the others."""
-    rules = Rules(release=release(upstream), filters=_filters(filters))
+    rules = _rules(config, upstream, filters)
     files = load_cluster(cluster, rules.release)
     decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
     _print(output, lambda: filter_document(decision), lambda: filter_table(decision))
@@ -157,10 +162,12 @@ def _explain_filter(
 def _explain_preempt(
     cluster: ClusterFiles,
     pod: PodFile,
+    config: ConfigFile = None,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME|FILE", help="Who goes first, which node wins.")
-    ] = "kube-scheduler",
-    upstream: Upstream = NEWEST.name,
+        str | None,
+        typer.Option("--policy", metavar="NAME|FILE", help="Who goes first, which node wins."),
+    ] = None,
+    upstream: Upstream = None,
     nodes: Annotated[
         str | None,
         typer.Option("--nodes", metavar="a,b", help="Try these nodes instead of finding them."),
@@ -170,7 +177,7 @@ def _explain_preempt(
     output: OutputForm = None,
 ) -> None:
     """Show who would be preempted for a pod, who is spared, and why."""
-    rules = Rules(release(upstream), _filters(filters), find_policy(policy))
+    rules = _rules(config, upstream, filters, policy)
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
     place = f"--cluster {', '.join(cluster)}"
@@ -261,8 +268,17 @@ async def _serve(
         await stop.wait()
 
 
-def _filters(names: str | None) -> tuple[Filter, ...]:
-    return IN_TREE if names is None else named(_split(names))
+def _rules(
+    config: Path | None, upstream: str | None, filters: str | None, policy: str | None = None
+) -> Rules:
+    """Put together what an explanation follows: the configuration, unless a flag says otherwise."""
+    settings = Config() if config is None else load_config(config)
+    known = filters_of(settings)
+    return Rules(
+        release(upstream or settings.upstream),
+        known if filters is None else named(_split(filters), known),
+        find_policy(policy or settings.policy),
+    )
 
 
 def _split(names: str) -> list[str]:

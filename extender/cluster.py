@@ -19,8 +19,10 @@ import structlog
 from extender.kube.decoding import Unreadable
 from extender.kube.objects import Namespace
 from extender.overlay import Overlay, Promise
+from extender.workloads import WorkloadIndex
 from policies.model import DisruptionBudget, Node, NodeState, Pod, Snapshot, occupied
 from policies.selectors import Labels
+from policies.workloads import WORKLOAD_KINDS, Workload
 
 T = TypeVar("T")
 
@@ -44,6 +46,11 @@ class LiveCluster:
         self.nodes = Table[Node](lambda node: node.name, self._touch_node)
         self.budgets = Table[DisruptionBudget](_budget_key, self._touch_any)
         self.namespaces = Table[Namespace](lambda namespace: namespace.name, self._touch_any)
+        self._selecting = WorkloadIndex()
+        self.workloads = {
+            kind: Table[Workload](lambda workload: workload.key, self._touch_workload)
+            for kind in WORKLOAD_KINDS
+        }
 
     @property
     def promises(self) -> int:
@@ -86,6 +93,7 @@ class LiveCluster:
             budgets=self.budgets.view(),
             namespaces=self._labels(),
             repelling=tuple(pod for pod in self.pods.repelling() if pod.node_name in states),
+            workloads=self._selecting.view(),
             generation=self._current.generation + 1,
         )
 
@@ -103,6 +111,14 @@ class LiveCluster:
 
     def _touch_node(self, node: Node) -> None:
         self._touch((node.name,))
+
+    def _touch_workload(self, workload: Workload) -> None:
+        current = self.workloads[workload.kind].by_key.get(workload.key)
+        if current is None:
+            self._selecting.drop(workload)
+        else:
+            self._selecting.put(current)
+        self._changed = True
 
     def _touch_any(self, _: object) -> None:
         self._changed = True

@@ -19,6 +19,7 @@ from extender.kube.objects import (
     decode_priority_class,
 )
 from extender.kube.pods import decode_written_pod
+from extender.kube.workloads import WORKLOAD_DECODERS
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
 
@@ -58,6 +59,8 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
     cluster.namespaces.replace(_decoded(manifests, "Namespace", decode_namespace))
     cluster.nodes.replace(_decoded(manifests, "Node", decode_node))
     cluster.budgets.replace(_decoded(manifests, "PodDisruptionBudget", decode_budget))
+    for kind, decode in WORKLOAD_DECODERS.items():
+        cluster.workloads[kind].replace(_decoded(manifests, kind, decode))
     found = _decoded(manifests, "PriorityClass", decode_priority_class)
     classes = {each.name: each for each in found if isinstance(each, PriorityClass)}
     classes = {**_SYSTEM_CLASSES, **classes}

@@ -10,6 +10,20 @@ A configuration, with every field optional and these defaults::
     search: offered           # or: cluster
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
     promiseSeconds: 30        # how long an answer is remembered that the watch does not confirm
+    managedResources: []      # as in kube-scheduler's configuration, its extender's entry
+    pluginConfig: []          # as in kube-scheduler's configuration, its profile
+
+The last two tell what kube-scheduler's own configuration changes about its filters
+(extender.plugin_config says what is read)::
+
+    managedResources:
+    - {name: example.com/license, ignoredByScheduler: true}
+    pluginConfig:
+    - name: PodTopologySpread
+      args:
+        defaultingType: List
+        defaultConstraints:
+        - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
 
 A policy is made of kube-scheduler's named criteria in an order of your own, and of guards::
 
@@ -33,7 +47,9 @@ import msgspec
 
 from extender.kube import shapes
 from extender.kube.decoding import FieldError, label_selector_of
+from extender.plugin_config import ManagedResource, PluginConfig, settings_of
 from extender.verdict import Search
+from policies.filtering import Filter, configured
 from policies.model import Pod
 from policies.policy import (
     CANDIDATE_CRITERIA,
@@ -66,6 +82,8 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     search: Search = Search.OFFERED
     upstream: str = NEWEST.name
     promise_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    managed_resources: tuple[ManagedResource, ...] = ()
+    plugin_config: tuple[PluginConfig, ...] = ()
 
 
 # A key that is misspelt or null would leave a selector empty, and an empty one matches every pod.
@@ -101,7 +119,20 @@ class _PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
 
 def load_config(path: Path) -> Config:
     """Read a configuration file. Raises ConfigError."""
-    return _load(path, Config)
+    config = _load(path, Config)
+    try:
+        filters_of(config)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return config
+
+
+def filters_of(config: Config) -> tuple[Filter, ...]:
+    """Give kube-scheduler's filters as its configuration changes them. Raises ConfigError."""
+    try:
+        return configured(settings_of(config.managed_resources, config.plugin_config))
+    except FieldError as error:
+        raise ConfigError(str(error)) from None
 
 
 def find_policy(name_or_path: str) -> Policy:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from extender.app import build_app
 from extender.cluster import LiveCluster
-from extender.config import Config, find_policy
+from extender.config import Config, filters_of, find_policy
 from extender.journal import Journal
 from extender.kube.client import Client
 from extender.kube.clock import Clock
@@ -27,15 +27,29 @@ from extender.kube.resources import (
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
+    STATEFUL_SETS,
     Resource,
 )
 from extender.kube.transport import Transport
+from extender.kube.workloads import WORKLOAD_DECODERS
 from extender.service import Feed, Service
+from policies.filtering import reads_workloads
 from policies.model import Pod
 from policies.reference import Rules
-from policies.upstream import Release, release
+from policies.upstream import release
+from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
 
 T = TypeVar("T")
+
+_WORKLOADS = {
+    SERVICE: SERVICES,
+    REPLICATION_CONTROLLER: REPLICATION_CONTROLLERS,
+    REPLICA_SET: REPLICA_SETS,
+    STATEFUL_SET: STATEFUL_SETS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +77,9 @@ async def running(
 
     The caches fill in the background; until they have, calls are answered with 503.
     """
-    rules = Rules(release=release(config.upstream), policy=find_policy(config.policy))
+    rules = Rules(release(config.upstream), filters_of(config), find_policy(config.policy))
     cluster = LiveCluster(clock.monotonic)
-    informers = _informers(cluster, Client(transport), rules.release, clock, rng)
+    informers = _informers(cluster, Client(transport), rules, clock, rng)
     service = Service(
         cluster,
         rules,
@@ -109,7 +123,7 @@ async def _listening(app: web.Application, config: Config) -> AsyncIterator[str]
 
 
 def _informers(
-    cluster: LiveCluster, client: Client, rules: Release, clock: Clock, rng: random.Random
+    cluster: LiveCluster, client: Client, rules: Rules, clock: Clock, rng: random.Random
 ) -> dict[str, Feed]:
     def follow(
         resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
@@ -117,9 +131,9 @@ def _informers(
         return Informer(client, resource, tolerant(kind, decode), sink, clock, rng)
 
     def read_pod(raw: bytes) -> Pod:
-        return decode_pod(raw, rules)
+        return decode_pod(raw, rules.release)
 
-    return {
+    feeds = {
         "nodes": follow(NODES, "Node", decode_node, cluster.nodes),
         "pods": follow(PODS, "Pod", read_pod, cluster.pods),
         "poddisruptionbudgets": follow(
@@ -127,3 +141,8 @@ def _informers(
         ),
         "namespaces": follow(NAMESPACES, "Namespace", decode_namespace, cluster.namespaces),
     }
+    if reads_workloads(rules.filters):
+        for kind, resource in _WORKLOADS.items():
+            table = cluster.workloads[kind]
+            feeds[resource.plural] = follow(resource, kind, WORKLOAD_DECODERS[kind], table)
+    return feeds

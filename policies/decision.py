@@ -23,6 +23,7 @@ class Code(Enum):
     UNTOLERATED_TAINT = "node(s) had untolerated taint {{{0}}}"
     UNTOLERATED_TAINTS = "node(s) had untolerated taint(s)"
     NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+    ENFORCED_AFFINITY = "node(s) didn't match scheduler-enforced node affinity"
     AFFINITY_CONFLICT = "pod affinity terms conflict"
     NOT_EXAMINED = "node(s) didn't satisfy plugin(s) [{0}]"
     POD_AFFINITY = "node(s) didn't match pod affinity rules"

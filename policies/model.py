@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from policies.selectors import Labels, LabelSelector, NodeSelector, Requirement, Taint, Toleration
+from policies.workloads import Owner, Workload
 
 NO_LABELS: Labels = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is written, not a bind
@@ -106,8 +107,9 @@ class Pod:
     DisruptionTarget condition is True with reason PreemptionByScheduler); ``promised``, that it is
     a victim of a decision that the watch does not show yet. ``resource_names`` are
     those that any container requests or limits, even at zero. ``affinity`` and
-    ``anti_affinity`` are required terms, ``spread`` hard constraints; ``filters`` names the in-tree
-    filters beyond these that the pod's spec calls for (volumes, device claims).
+    ``anti_affinity`` are required terms, ``spread`` hard constraints, ``soft_spread`` whether there
+    are others; ``controller`` is what the pod belongs to. ``filters`` names the in-tree filters
+    beyond these that the pod's spec calls for (volumes, device claims).
     """
 
     namespace: str
@@ -132,6 +134,8 @@ class Pod:
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
+    soft_spread: bool = False
+    controller: Owner | None = None
     filters: frozenset[str] = frozenset()
 
     @property
@@ -254,13 +258,15 @@ class Snapshot:
 
     ``generation`` grows with every change, so two snapshots of one cluster with the same generation
     are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods whose required
-    anti-affinity may keep others away.
+    anti-affinity may keep others away. ``workloads`` are what may select pods, by namespace; they
+    are there only if a filter reads them.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
     budgets: tuple[DisruptionBudget, ...] = ()
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     repelling: tuple[Pod, ...] = ()
+    workloads: Mapping[str, tuple[Workload, ...]] = field(default_factory=dict)
     generation: int = 0
 
 
@@ -269,6 +275,7 @@ def assemble(
     pods: Iterable[Pod] = (),
     budgets: Iterable[DisruptionBudget] = (),
     namespaces: Mapping[str, Labels] | None = None,
+    workloads: Iterable[Workload] = (),
 ) -> Snapshot:
     """Build a snapshot from loose objects.
 
@@ -282,6 +289,9 @@ def assemble(
             bound.setdefault(pod.node_name, []).append(pod)
         elif pod.nominated_node is not None and not pod.finished:
             promised.setdefault(pod.nominated_node, []).append(pod)
+    selecting: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        selecting.setdefault(workload.namespace, []).append(workload)
     states = {
         node.name: occupied(node, bound.get(node.name, ()), promised.get(node.name, ()))
         for node in nodes
@@ -291,6 +301,7 @@ def assemble(
         budgets=tuple(budgets),
         namespaces=dict(namespaces or {}),
         repelling=tuple(p for state in states.values() for p in state.pods if p.anti_affinity),
+        workloads={namespace: tuple(them) for namespace, them in selecting.items()},
     )
 
 

@@ -20,11 +20,13 @@ from policies.decision import (
     Reason,
     Rejection,
 )
-from policies.filtering import IN_TREE, Filter, prepare, unjudged
+from policies.filtering import IN_TREE, Filter, complete, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
 from policies.preemption import Coverage, ineligibility, select_victims
 from policies.upstream import NEWEST, Release
+
+_NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ def filter_nodes(
             feasible.append(name)
         else:
             rejected[name] = rejection
-    return FilterDecision(pod, tuple(feasible), rejected, pipeline.conflict, unjudged_by(rules, pod))
+    return FilterDecision(
+        pod, tuple(feasible), rejected, pipeline.conflict, unjudged_by(rules, pod)
+    )
 
 
 def preempt(
@@ -96,8 +100,7 @@ def post_filter(
         Counter(_reasons(statuses.values())),
         rules.release,
     )
-    nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
-    reason = ineligibility(pod, snapshot, nominated)
+    reason = ineligibility(pod, snapshot, nominated_status(pod, statuses, rules))
     if reason is not None:
         return _ineligible(
             filtering, reason, f"{failure} {wording.ineligible(reason, rules.release)}"
@@ -119,6 +122,17 @@ def post_filter(
         message=" ".join(part for part in (failure, outcome) if part),
         unjudged=filtering.unjudged,
     )
+
+
+def nominated_status(pod: Pod, statuses: Mapping[str, Rejection], rules: Rules) -> Rejection | None:
+    """Give what filtering said of the nominated node; what it said nothing of may be hopeless.
+
+    Without a status is a node that passed kube-scheduler's filters, if then an extender dropped it.
+    """
+    if pod.nominated_node is None:
+        return None
+    absent = None if rules.release.waits_without_status else _NO_STATUS
+    return statuses.get(pod.nominated_node, absent)
 
 
 def _ineligible(filtering: FilterDecision, reason: str, message: str) -> PreemptionDecision:
@@ -184,4 +198,4 @@ def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
 
 def unjudged_by(rules: Rules, pod: Pod) -> frozenset[str]:
     """Name the in-tree filters that concern ``pod`` and that ``rules`` lack for want of a twin."""
-    return unjudged(pod) if rules.filters == IN_TREE else frozenset()
+    return unjudged(pod) if complete(rules.filters) else frozenset()

@@ -85,6 +85,14 @@ def as_resources(amounts: Amounts) -> Resources:
     )
 
 
+def is_extended(name: str) -> bool:
+    """Tell whether a resource is an extended one, such as ``example.com/gpu``.
+
+    Source: IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go; names are valid already.
+    """
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
 def is_scalar(name: str) -> bool:
     """Tell whether a resource is counted by name: extended, huge pages, attachable volumes.
 

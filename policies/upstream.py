@@ -2,8 +2,24 @@
 
 Each field of :class:`Release` is one rule that changed; the table below gives the release in which
 it did. Read from the sources of v1.30.12, v1.31.14, v1.32.10, v1.33.6, v1.34.2, v1.35.0, v1.36.0
-and v1.37.0 (pkg/scheduler, component-helpers/resource); 1.38 follows the merged pull requests
-135486, 139210, 140999 and 141785.
+and v1.37.0 (pkg/scheduler, component-helpers/resource), with the feature gates' defaults; 1.38
+follows the merged pull requests 135486, 139210, 140999 and 141785.
+
+What else differs in the sources makes no difference here:
+
+- *Equal pods.* Up to 1.37 pods of the same priority and start time come in any order; 1.38 orders
+  them by UID, and so does this engine for every release.
+- *Pods that have not started.* Up to 1.37 the time of each comparison stands in for the missing
+  start, in 1.38 a fixed maximum. Either way they are the newest; among each other they are equal
+  here. (If that maximum lies beyond what int64 nanoseconds hold, 1.38 ranks a node with such
+  victims last where 1.37 ranks it first; that could not be checked and is not followed.)
+- *Equal candidates* are left to chance by all releases; here the node's name decides.
+- *The order of budgets*, which matters since one that is broken spares those after it, is that of a
+  map upstream; here it is that of the snapshot.
+- *Two spread constraints with the same topology key* share one count up to 1.32. The API server
+  admits no two hard ones, nor does kube-scheduler's configuration.
+- *Resources that stand for device claims* (1.36), pod groups, and preemption for the sake of a
+  resize need objects or feature gates that are not followed.
 """
 
 from __future__ import annotations
@@ -61,6 +77,8 @@ class Release:
     victimless_candidates: (
         bool  # an extender may be offered, and may answer, a node without victims
     )
+    waits_without_status: bool  # a nominated node that filtering gave no status is waited for
+    node_name_limits: bool  # a pod that names its node keeps the others from being examined
 
 
 class UnknownReleaseError(ValueError):
@@ -90,6 +108,8 @@ def _release(minor: int) -> Release:
         ),
         empty_selector=EmptySelector.EVERYTHING if minor >= 38 else EmptySelector.NOTHING,
         victimless_candidates=minor >= 38,
+        waits_without_status=minor < 32,
+        node_name_limits=minor >= 37,
     )
 
 

@@ -40,6 +40,7 @@ from policies.model import (
 from policies.quantity import parse_quantity
 from policies.requests import as_resources
 from policies.selectors import LabelSelector, Taint, Toleration, equals_all
+from policies.workloads import Workload
 
 SECOND = 10**9
 NO_LABELS: Mapping[str, str] = {}
@@ -118,6 +119,7 @@ def budget(
 def snapshot(
     *things: Node | Pod | DisruptionBudget,
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
+    workloads: Iterable[Workload] = (),
 ) -> Snapshot:
     """Put nodes, pods and budgets, in any order, into a snapshot."""
     return assemble(
@@ -125,7 +127,16 @@ def snapshot(
         pods=[thing for thing in things if isinstance(thing, Pod)],
         budgets=[thing for thing in things if isinstance(thing, DisruptionBudget)],
         namespaces=namespaces,
+        workloads=workloads,
     )
+
+
+def workload(
+    kind: str, name: str, match: Mapping[str, str] | None, namespace: str = "default"
+) -> Workload:
+    """Build a Service or a controller for pods labelled ``match``; None selects none."""
+    selector = None if match is None else LabelSelector(equals_all(match))
+    return Workload(kind, namespace, name, selector)
 
 
 def holding(

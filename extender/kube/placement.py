@@ -25,9 +25,12 @@ from policies.selectors import (
 def node_affinity(affinity: shapes.Affinity) -> NodeSelector | None:
     """Compile the required node affinity; None if there is none. Raises FieldError."""
     required = affinity.nodeAffinity and affinity.nodeAffinity.required
-    if not required:
-        return None
     path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    return node_selector(path, required) if required else None
+
+
+def node_selector(path: str, required: shapes.RequiredTerms) -> NodeSelector:
+    """Compile a node selector that stands at ``path``. Raises FieldError."""
     return NodeSelector(
         tuple(
             NodeSelectorTerm(

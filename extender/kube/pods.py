@@ -14,9 +14,17 @@ from policies.model import ANY_ADDRESS, HostPort, Pod
 from policies.requests import pod_requests
 from policies.selectors import Toleration, equals_all
 from policies.upstream import Release
+from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Owner
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LAST_NS = 2**63 - 1
+
+_FOLLOWED = {
+    ("v1", REPLICATION_CONTROLLER),
+    ("apps/v1", REPLICA_SET),
+    ("apps/v1", STATEFUL_SET),
+}
 
 _NO_AFFINITY = shapes.Affinity()
 _pods = msgspec.json.Decoder(shapes.PodShape)
@@ -38,15 +46,21 @@ def decode_written_pod(raw: bytes, release: Release) -> Pod:
 
 
 def epoch_ns(moment: datetime) -> int:
-    """Give nanoseconds since the epoch; a time without a zone counts as UTC."""
+    """Give nanoseconds since the epoch; a time without a zone counts as UTC.
+
+    int64 holds the years 1678 to 2262. What lies beyond becomes the first or the last of them, and
+    the first can be negated, too.
+    """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MICROSECOND * 1000
+    exact = (aware - _EPOCH) // _MICROSECOND * 1000
+    return max(-_LAST_NS, min(exact, _LAST_NS))
 
 
 def _pod(shape: shapes.PodShape, release: Release) -> Pod:
     meta, spec, status = shape.metadata, shape.spec, shape.status or shapes.PodStatus()
     namespace = meta.namespace or "default"
     affinity = spec.affinity or _NO_AFFINITY
+    constraints = spec.topologySpreadConstraints or ()
     return Pod(
         namespace=namespace,
         name=meta.name,
@@ -68,7 +82,9 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
         affinity=placement.pod_terms("podAffinity", affinity.podAffinity, meta),
         anti_affinity=placement.pod_terms("podAntiAffinity", affinity.podAntiAffinity, meta),
-        spread=placement.hard_constraints(spec.topologySpreadConstraints or (), meta),
+        spread=placement.hard_constraints(constraints, meta),
+        soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
+        controller=_controller(meta.ownerReferences or ()),
         filters=frozenset(_filters(spec)),
     )
 
@@ -86,6 +102,17 @@ def _host_ports(spec: shapes.PodSpec, release: Release) -> Iterator[HostPort]:
         for port in container.ports or ():
             if port.hostPort is not None and port.hostPort > 0:
                 yield HostPort(port.hostIP or ANY_ADDRESS, port.protocol or "TCP", port.hostPort)
+
+
+def _controller(references: Iterable[shapes.OwnerReference]) -> Owner | None:
+    for each in references:
+        if each.controller:
+            followed = (each.apiVersion, each.kind) in _FOLLOWED
+            return _interned_owner(each.kind, each.name) if followed else None
+    return None
+
+
+_interned_owner = lru_cache(maxsize=4096)(Owner)
 
 
 def _toleration(shape: shapes.TolerationShape) -> Toleration:

@@ -18,6 +18,15 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 ResourceList = dict[str, Quantity | None]
 
 
+class OwnerReference(Struct):
+    """metav1.OwnerReference."""
+
+    apiVersion: str = ""  # noqa: N815 - the key as Kubernetes writes it
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
 class Meta(Struct):
     """metadata."""
 
@@ -25,7 +34,8 @@ class Meta(Struct):
     namespace: str | None = None
     uid: str | None = None
     labels: dict[str, str] | None = None
-    deletionTimestamp: datetime | None = None  # noqa: N815 - the key as Kubernetes writes it
+    deletionTimestamp: datetime | None = None  # noqa: N815
+    ownerReferences: list[OwnerReference] | None = None  # noqa: N815
 
 
 class Expression(Struct):
@@ -248,6 +258,32 @@ class BudgetShape(Struct):
     metadata: Meta
     spec: BudgetSpec | None = None
     status: BudgetStatus | None = None
+
+
+class MapSelectingSpec(Struct):
+    """v1.ServiceSpec and v1.ReplicationControllerSpec, as far as they select pods."""
+
+    selector: dict[str, str] | None = None
+
+
+class MapSelectingShape(Struct):
+    """v1.Service and v1.ReplicationController."""
+
+    metadata: Meta
+    spec: MapSelectingSpec | None = None
+
+
+class SelectingSpec(Struct):
+    """apps/v1.ReplicaSetSpec and apps/v1.StatefulSetSpec, as far as they select pods."""
+
+    selector: Selector | None = None
+
+
+class SelectingShape(Struct):
+    """apps/v1.ReplicaSet and apps/v1.StatefulSet."""
+
+    metadata: Meta
+    spec: SelectingSpec | None = None
 
 
 class NamespaceShape(Struct):

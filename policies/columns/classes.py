@@ -147,7 +147,9 @@ class Traits:
             answers[number] = conflicts(sample)
         return answers
 
-    def repelling(self, labels: Labels, speaks_of: Callable[[AffinityTerm], bool]) -> dict[str, Small]:
+    def repelling(
+        self, labels: Labels, speaks_of: Callable[[AffinityTerm], bool]
+    ) -> dict[str, Small]:
         """Give, by topology key and class number, how many anti-affinity terms are against a pod.
 
         ``labels`` are the pod's, ``speaks_of`` tells whether a term is about it.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.columns.coded import Bools, CodedColumn
 from policies.columns.cells import Block
+from policies.columns.coded import Bools, CodedColumn
 from policies.model import Node, Resources
 from policies.selectors import Taint
 

@@ -72,7 +72,9 @@ class LabelIndex(Generic[T]):
         asked = _most_telling(selector)
         if asked is None:
             return self._all
-        found = (self._by_label.get((asked.key, value), {}) for value in dict.fromkeys(asked.values))
+        found = (
+            self._by_label.get((asked.key, value), {}) for value in dict.fromkeys(asked.values)
+        )
         return [item for items in found for item in items]
 
 

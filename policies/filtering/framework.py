@@ -130,10 +130,15 @@ class Pipeline:
         return None
 
     def examine(self, node: NodeState) -> Rejection | None:
-        """Do as :meth:`refuse`, after the limits that were found before any node was looked at."""
+        """Do as :meth:`refuse`, after the limits that were found before any node was looked at.
+
+        The limits don't hold for the node that the pod is nominated to: it is always looked at, and
+        first. Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
+        """
         if self.conflict is not None:
             return self.conflict
-        if self.only is not None and node.node.name not in self.only:
+        name = node.node.name
+        if self.only is not None and name not in self.only and name != self.pod.nominated_node:
             return unresolvable(Code.NOT_EXAMINED, " ".join(self.limited_by))
         return self.refuse(node)
 

@@ -1,5 +1,7 @@
 """NodeAffinity: the pod's nodeSelector and required node affinity must match the node.
 
+What kube-scheduler itself is configured to add for all its pods comes first.
+
 Terms that all name nodes (``matchFields`` on ``metadata.name``, as daemon pods have) limit the
 nodes that are looked at; terms that contradict themselves refuse every node at once.
 """
@@ -11,21 +13,24 @@ from dataclasses import dataclass
 from policies.decision import Code, Rejection, unresolvable
 from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
 from policies.model import NodeState, Pod, Snapshot
+from policies.selectors import NodeSelector
 from policies.upstream import Release
 
 REFUSAL = unresolvable(Code.NODE_AFFINITY)
+ENFORCED = unresolvable(Code.ENFORCED_AFFINITY)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAffinity:
-    """Source: pkg/scheduler/framework/plugins/nodeaffinity (added affinity is not configured)."""
+    """Source: pkg/scheduler/framework/plugins/nodeaffinity; ``added`` is its addedAffinity."""
 
     name: str = "NodeAffinity"
+    added: NodeSelector | None = None
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
         """Match the node's labels and name, if the pod asks for any."""
-        affinity = pod.node_affinity
-        if affinity is None and not pod.node_selector:
+        affinity, added = pod.node_affinity, self.added
+        if affinity is None and added is None and not pod.node_selector:
             return NOTHING_TO_CHECK
         named = None if affinity is None else affinity.named()
         if named is not None and not named:
@@ -33,6 +38,8 @@ class NodeAffinity:
 
         def rule(state: NodeState) -> Rejection | None:
             labels = state.node.labels
+            if added is not None and not added.matches(state.node.name, labels):
+                return ENFORCED
             if not all(requirement.matches(labels) for requirement in pod.node_selector):
                 return REFUSAL
             fits = affinity is None or affinity.matches(state.node.name, labels)

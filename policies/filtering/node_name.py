@@ -1,4 +1,4 @@
-"""NodeName: a pod whose spec names a node fits no other."""
+"""NodeName: a pod whose spec names a node fits no other; since 1.37 no other is even examined."""
 
 from __future__ import annotations
 
@@ -23,4 +23,5 @@ class NodeName:
         wanted = pod.node_name
         if wanted is None:
             return NOTHING_TO_CHECK
-        return Preparation(NodeCheck(lambda state: None if state.node.name == wanted else REFUSAL))
+        check = NodeCheck(lambda state: None if state.node.name == wanted else REFUSAL)
+        return Preparation(check, only=frozenset([wanted]) if release.node_name_limits else None)

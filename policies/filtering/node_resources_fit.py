@@ -8,11 +8,12 @@ unresolvable.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policies.decision import Code, Reason, Rejection
 from policies.filtering.framework import NodeCheck, Preparation
 from policies.model import NodeState, Pod, Resources, Snapshot
+from policies.requests import is_extended
 from policies.upstream import Release
 
 TOO_MANY_PODS = Reason(Code.TOO_MANY_PODS)
@@ -20,13 +21,19 @@ TOO_MANY_PODS = Reason(Code.TOO_MANY_PODS)
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesFit:
-    """Source: pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest)."""
+    """Source: pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest).
+
+    Extended resources in ``ignored``, or in one of ``ignored_groups`` (what stands before the
+    slash), are not counted; others always are.
+    """
 
     name: str = "NodeResourcesFit"
+    ignored: frozenset[str] = field(default_factory=frozenset)
+    ignored_groups: frozenset[str] = field(default_factory=frozenset)
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
         """Compare the pod's requests with each node's room."""
-        wanted = tuple(positive(pod.requests))
+        wanted = tuple(self.counted(pod.requests))
 
         def rule(state: NodeState) -> Rejection | None:
             allocatable, requested = state.node.allocatable, state.requested
@@ -45,9 +52,17 @@ class NodeResourcesFit:
 
         return Preparation(NodeCheck(rule))
 
+    def counted(self, requests: Resources) -> Iterator[tuple[str, int]]:
+        """Give what is asked for at all and counts, in the order in which a shortage is told."""
+        return (each for each in _positive(requests) if not self.ignores(each[0]))
 
-def positive(requests: Resources) -> Iterator[tuple[str, int]]:
-    """Give the resources that are asked for at all, in the order in which a shortage is told."""
+    def ignores(self, resource: str) -> bool:
+        """Tell whether ``resource`` is left to others, such as an extender."""
+        group, _, _ = resource.partition("/")
+        return is_extended(resource) and (resource in self.ignored or group in self.ignored_groups)
+
+
+def _positive(requests: Resources) -> Iterator[tuple[str, int]]:
     standard = ("cpu", "memory", "ephemeral-storage")
     for name in (*standard, *sorted(requests.scalars)):
         amount = _amount(requests, name)

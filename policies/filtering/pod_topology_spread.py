@@ -4,6 +4,9 @@ For each constraint the pods that its selector matches are counted per domain, o
 the constraint includes. With three zones holding 3, 1 and 2 such pods and ``maxSkew: 1``, a further
 one may join the second zone (2 - 1 ≤ 1) and no other (3 + 1 - 1 > 1; 2 + 1 - 1 > 1).
 
+A pod without constraints of its own is spread by kube-scheduler's, if it has any; these count the
+pods that its Services and its controller select.
+
 Two rules of upstream's that a dry run shows, kept as they are: counting skips terminating pods, but
 removing one in a dry run lowers the count all the same; and an empty selector counts nobody, though
 it matches everybody when a pod is removed or added.
@@ -21,6 +24,7 @@ from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
 from policies.model import Node, NodeState, Pod, Snapshot, SpreadConstraint
 from policies.selectors import untolerated
 from policies.upstream import Release
+from policies.workloads import default_selector
 
 NO_LABEL = unresolvable(Code.SPREAD_LABEL)
 SKEWED = refused(Code.SPREAD)
@@ -29,19 +33,24 @@ NO_DOMAINS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class PodTopologySpread:
-    """Source: pkg/scheduler/framework/plugins/podtopologyspread (filtering.go, common.go)."""
+    """Source: pkg/scheduler/framework/plugins/podtopologyspread (filtering.go, common.go).
+
+    ``defaults`` are the hard ones of its defaultConstraints, whose selectors are not read.
+    """
 
     name: str = "PodTopologySpread"
+    defaults: tuple[SpreadConstraint, ...] = ()
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
         """Count the matching pods of each domain, for each constraint."""
-        if not pod.spread:
+        constraints = self.constraints(pod, snapshot)
+        if not constraints:
             return NOTHING_TO_CHECK
-        counted: list[Counter[Domain]] = [Counter() for _ in pod.spread]
+        counted: list[Counter[Domain]] = [Counter() for _ in constraints]
         for state in snapshot.nodes.values():
-            if not _has_all_keys(state.node, pod.spread):
+            if not _has_all_keys(state.node, constraints):
                 continue
-            for constraint, counts in zip(pod.spread, counted, strict=True):
+            for constraint, counts in zip(constraints, counted, strict=True):
                 if _includes(constraint, pod, state.node):
                     domain = Domain(
                         constraint.topology_key, state.node.labels[constraint.topology_key]
@@ -49,9 +58,19 @@ class PodTopologySpread:
                     counts[domain] += _matching(constraint, pod, state)
         skews = tuple(
             _Skew(constraint, DomainCounts(counts), _two_least(counts))
-            for constraint, counts in zip(pod.spread, counted, strict=True)
+            for constraint, counts in zip(constraints, counted, strict=True)
         )
-        return Preparation(_SpreadCheck(pod, skews))
+        return Preparation(_SpreadCheck(pod, constraints, skews))
+
+    def constraints(self, pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
+        """Give the hard constraints of ``pod``: its own, or the defaults if it has none at all."""
+        if pod.spread or pod.soft_spread or not self.defaults:
+            return pod.spread
+        workloads = snapshot.workloads.get(pod.namespace, ())
+        selector = default_selector(pod.labels, pod.controller, workloads)
+        if not selector.requirements:
+            return ()
+        return tuple(replace(each, selector=selector) for each in self.defaults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +93,7 @@ class _Skew:
 @dataclass(frozen=True, slots=True)
 class _SpreadCheck:
     pod: Pod
+    constraints: tuple[SpreadConstraint, ...]
     skews: tuple[_Skew, ...]
 
     def refuse(self, node: NodeState) -> Rejection | None:
@@ -95,8 +115,7 @@ class _SpreadCheck:
         return self._changed(pod, node.node, 1)
 
     def _changed(self, pod: Pod, node: Node, by: int) -> Check:
-        constraints = self.pod.spread
-        if pod.namespace != self.pod.namespace or not _has_all_keys(node, constraints):
+        if pod.namespace != self.pod.namespace or not _has_all_keys(node, self.constraints):
             return self
         return replace(self, skews=tuple(self._moved(skew, pod, node, by) for skew in self.skews))
 

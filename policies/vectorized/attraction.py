@@ -104,9 +104,7 @@ def _averse(asked: Asked) -> tuple[Tally, ...]:
 
 def _repelled(asked: Asked) -> tuple[Tally, ...]:
     pod, namespaces = asked.pod, asked.snapshot.namespaces
-    weights = asked.columns.traits.repelling(
-        pod.labels, lambda term: term.matches(pod, namespaces)
-    )
+    weights = asked.columns.traits.repelling(pod.labels, lambda term: term.matches(pod, namespaces))
     return _tallies(weights, asked, TRAITS)
 
 

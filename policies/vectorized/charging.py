@@ -33,9 +33,7 @@ class _Charges:
     budgets: Ints
 
 
-def violating(
-    view: View, potential: Bools, release: Release, counters: int = COUNTERS
-) -> Bools:
+def violating(view: View, potential: Bools, release: Release, counters: int = COUNTERS) -> Bools:
     """Tell which of the ``potential`` victims break a budget; both are (depth, rows)."""
     breaks = np.zeros(potential.shape, np.bool_)
     charges = _charges(view, potential)

@@ -19,7 +19,7 @@ from policies.columns.coded import Bools
 from policies.decision import Code, FilterDecision, PreemptionDecision, Reason, Rejection
 from policies.model import Pod, Snapshot
 from policies.preemption import ineligibility
-from policies.reference import DEFAULT_RULES, Rules, unjudged_by
+from policies.reference import DEFAULT_RULES, Rules, nominated_status, unjudged_by
 from policies.vectorized.question import Question, Tried, question
 from policies.vectorized.verdicts import FITS, ByName, Codes, count_reasons, needs_nobody
 from policies.vectorized.view import View
@@ -69,8 +69,8 @@ class Vectorized:
         if asked is None:
             return reference.preempt(pod, snapshot, self._rules, potential, among)
         filtered = self._filtered(asked, among)
-        nominated = filtered.decision.rejected.get
-        reason = ineligibility(pod, snapshot, pod.nominated_node and nominated(pod.nominated_node))
+        status = nominated_status(pod, filtered.decision.rejected, self._rules)
+        reason = ineligibility(pod, snapshot, status)
         if reason is not None:
             return self._ineligible(filtered, reason)
         rows = _potential(asked, filtered, potential)

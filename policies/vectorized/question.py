@@ -6,7 +6,6 @@ to it, is judged *by hand*: by the reference engine's own functions, one row at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,7 +15,20 @@ from policies.columns import Columns
 from policies.columns.coded import Bools
 from policies.columns.nodes import is_regular
 from policies.decision import Candidate, Code, Rejection, unresolvable
-from policies.filtering import NOTHING_TO_CHECK, Pipeline, prepare
+from policies.filtering import (
+    NOTHING_TO_CHECK,
+    Filter,
+    InterPodAffinity,
+    NodeAffinity,
+    NodeName,
+    NodePorts,
+    NodeResourcesFit,
+    NodeUnschedulable,
+    Pipeline,
+    PodTopologySpread,
+    TaintToleration,
+    prepare,
+)
 from policies.model import Pod
 from policies.preemption import Coverage, select_victims
 from policies.reference import Rules
@@ -26,20 +38,6 @@ from policies.vectorized.choosing import Candidates
 from policies.vectorized.reprieving import dry_run
 from policies.vectorized.verdicts import Codes, Rejections, Verdicts
 from policies.vectorized.view import View, rows_where
-
-TWINS: Mapping[str, Callable[[Asked], Constraint | None]] = {
-    "NodeUnschedulable": standing.cordons,
-    "NodeName": standing.names,
-    "TaintToleration": standing.taints,
-    "NodeAffinity": standing.node_labels,
-    "NodePorts": room.ports,
-    "NodeResourcesFit": room.resources,
-    "PodTopologySpread": spreading.spread,
-    "InterPodAffinity": attraction.affinity,
-}
-"""The filters on columns, by the name of the filter."""
-
-_READ_OTHER_PODS = ("PodTopologySpread", "InterPodAffinity")
 
 
 @dataclass(frozen=True)
@@ -52,26 +50,30 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A pod and its constraints; ``by_hand`` marks rows of the columns, ``only`` those to look at.
+class Limits:
+    """The only rows that are looked at (None: all), and the filters that say so."""
 
-    ``limited_by`` names the filters that ``only`` comes from.
-    """
+    rows: Bools | None = None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A pod and its constraints; ``by_hand`` marks rows of the columns."""
 
     asked: Asked
     rules: Rules
     constraints: tuple[Constraint, ...]
+    limits: Limits
     by_hand: Bools
-    only: Bools | None = None
-    limited_by: str = ""
     rejections: Rejections = field(default_factory=Rejections)
 
     def filtered(self, view: View) -> Codes:
         """Say of each row of ``view`` why the pod does not fit it, or FITS."""
         verdicts = Verdicts(self.rejections, len(view))
-        if self.only is not None:
-            unexamined = unresolvable(Code.NOT_EXAMINED, self.limited_by)
-            verdicts.refuse(~view.marks(self.only), unexamined)
+        if self.limits.rows is not None:
+            unexamined = unresolvable(Code.NOT_EXAMINED, " ".join(self.limits.by))
+            verdicts.refuse(~view.marks(self.limits.rows), unexamined)
         for constraint in self.constraints:
             constraint.judge(view, verdicts)
         for place in np.flatnonzero(view.marks(self.by_hand)).tolist():
@@ -117,39 +119,66 @@ def question(pod: Pod, columns: Columns, rules: Rules) -> Question | None:
     That is a pod whose amounts don't fit 64 bits, or that contradicts itself, or that a filter
     without a twin has something to say about.
     """
-    if not is_regular(pod.requests):
-        return None
     asked = Asked(pod, columns, rules.release)
+    limits = _limits(asked, rules) if is_regular(pod.requests) else None
+    if limits is None:
+        return None
     constraints: list[Constraint] = []
     reads_other_pods = bool(pod.host_ports)
     for each in rules.filters:
-        twin = TWINS.get(each.name)
-        if twin is None:
-            if each.prepare(pod, columns.snapshot, rules.release) != NOTHING_TO_CHECK:
-                return None
-            continue
-        constraint = twin(asked)
-        if constraint is not None:
-            constraints.append(constraint)
-            reads_other_pods |= each.name in _READ_OTHER_PODS
-    named = _named(pod, rules)
-    if named is not None and not named:
-        return None
+        found = twins(each, asked)
+        if found is None:
+            return None
+        constraints += found
+        reads_other_pods |= bool(found) and isinstance(each, PodTopologySpread | InterPodAffinity)
     return Question(
         asked,
         rules,
         tuple(constraints),
+        limits,
         by_hand=_by_hand(asked, reads_other_pods),
-        only=None if named is None else standing.rows_named(columns, tuple(named)),
-        limited_by="NodeAffinity",
     )
 
 
-def _named(pod: Pod, rules: Rules) -> Collection[str] | None:
-    """Give the only nodes that the pod's node affinity lets it be looked at on."""
-    if pod.node_affinity is None or "NodeAffinity" not in {each.name for each in rules.filters}:
-        return None
-    return pod.node_affinity.named()
+def twins(each: Filter, asked: Asked) -> list[Constraint] | None:
+    """Give what a filter comes to on columns; None for one that has no twin and isn't idle."""
+    match each:
+        case NodeUnschedulable():
+            found = [standing.cordons(asked)]
+        case NodeName():
+            found = [standing.names(asked)]
+        case TaintToleration():
+            found = [standing.taints(asked)]
+        case NodeAffinity():
+            found = [standing.enforced_labels(each.added, asked), standing.node_labels(asked)]
+        case NodePorts():
+            found = [room.ports(asked)]
+        case NodeResourcesFit():
+            found = [room.resources(each, asked)]
+        case PodTopologySpread():
+            found = [spreading.spread(each, asked)]
+        case InterPodAffinity():
+            found = [attraction.affinity(asked)]
+        case _:
+            idle = each.prepare(asked.pod, asked.snapshot, asked.release) == NOTHING_TO_CHECK
+            return [] if idle else None
+    return [constraint for constraint in found if constraint is not None]
+
+
+def _limits(asked: Asked, rules: Rules) -> Limits | None:
+    """Ask the filters that know nodes by name; None if they contradict the pod."""
+    limits = Limits()
+    for each in rules.filters:
+        if not isinstance(each, NodeName | NodeAffinity):
+            continue
+        prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
+        if prepared.conflict is not None:
+            return None
+        if prepared.only is not None:
+            named = standing.rows_named(asked.columns, prepared.only)
+            rows = named if limits.rows is None else limits.rows & named
+            limits = Limits(rows, tuple(sorted((*limits.by, each.name))))
+    return limits
 
 
 def _by_hand(asked: Asked, reads_other_pods: bool) -> Bools:

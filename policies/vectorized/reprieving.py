@@ -71,9 +71,7 @@ def dry_run(
     )
 
 
-def _reprieve(
-    asked: Asked, constraints: Sequence[Constraint], view: View
-) -> tuple[Bools, Bools]:
+def _reprieve(asked: Asked, constraints: Sequence[Constraint], view: View) -> tuple[Bools, Bools]:
     """Put back whom the rows can bear; gives who breaks a budget, and who is a victim."""
     potential = view.away
     breaking = violating(view, potential, asked.release)

@@ -11,18 +11,18 @@ from policies.columns.cells import FIRST_RESOURCE, TRAITS
 from policies.columns.coded import Bools, Ints
 from policies.decision import Code, Reason, Rejection
 from policies.filtering import node_ports
-from policies.filtering.node_resources_fit import TOO_MANY_PODS, positive
+from policies.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.vectorized.asking import Asked, Constraint
 from policies.vectorized.verdicts import Verdicts
 from policies.vectorized.view import View
 
 
-def resources(asked: Asked) -> Constraint:
+def resources(fit: NodeResourcesFit, asked: Asked) -> Constraint:
     """Twin of NodeResourcesFit."""
     columns = asked.columns
     wanted = tuple(
         _Wanted(name, columns.know_resource(name), amount)
-        for name, amount in positive(asked.pod.requests)
+        for name, amount in fit.counted(asked.pod.requests)
     )
     width = len(columns.names)
     promised = np.zeros((len(wanted), width), np.int64)

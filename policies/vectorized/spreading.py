@@ -17,7 +17,7 @@ import numpy as np
 from policies.columns.cells import CLASS, FLAGS
 from policies.columns.coded import Bools, Ints
 from policies.columns.table import TERMINATING
-from policies.filtering import pod_topology_spread
+from policies.filtering import PodTopologySpread, pod_topology_spread
 from policies.model import Pod, SpreadConstraint
 from policies.vectorized.asking import Asked, Constraint, Footing
 from policies.vectorized.standing import may_run_on, tolerated
@@ -28,9 +28,9 @@ from policies.vectorized.view import View
 _NEVER = -(2**62)
 
 
-def spread(asked: Asked) -> Constraint | None:
+def spread(spreading: PodTopologySpread, asked: Asked) -> Constraint | None:
     """Twin of PodTopologySpread."""
-    constraints = asked.pod.spread
+    constraints = spreading.constraints(asked.pod, asked.snapshot)
     if not constraints:
         return None
     topologies = [topology(asked.columns, each.topology_key) for each in constraints]

@@ -5,6 +5,7 @@ Each distinct value is asked once, however many nodes have it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from policies.filtering import (
     taint_toleration,
 )
 from policies.model import Pod
-from policies.selectors import NodeSelectorTerm, Requirement, untolerated
+from policies.selectors import NodeSelector, NodeSelectorTerm, Requirement, untolerated
 from policies.upstream import Release
 from policies.vectorized.asking import Asked, Constraint, NodeConstraint
 from policies.vectorized.verdicts import Verdicts
@@ -45,8 +46,15 @@ def taints(asked: Asked) -> Constraint | None:
     return _Taints(asked.pod, asked.release)
 
 
+def enforced_labels(added: NodeSelector | None, asked: Asked) -> Constraint | None:
+    """Twin of the first half of NodeAffinity: what is enforced on all pods."""
+    if added is None:
+        return None
+    return NodeConstraint(~rows_selected(added, asked.columns), node_affinity.ENFORCED)
+
+
 def node_labels(asked: Asked) -> Constraint | None:
-    """Twin of NodeAffinity."""
+    """Twin of NodeAffinity's second half: what the pod itself asks for."""
     if asked.pod.node_affinity is None and not asked.pod.node_selector:
         return None
     return NodeConstraint(~may_run_on(asked.pod, asked.columns), node_affinity.REFUSAL)
@@ -57,12 +65,16 @@ def may_run_on(pod: Pod, columns: Columns) -> Bools:
     matching = np.ones(len(columns.names), np.bool_)
     for requirement in pod.node_selector:
         matching &= _rows_with(requirement, columns)
-    if pod.node_affinity is None:
-        return matching
-    alternatives = np.zeros_like(matching)
-    for term in pod.node_affinity.terms:
-        alternatives |= _rows_of_term(term, columns)
-    matching &= alternatives
+    if pod.node_affinity is not None:
+        matching &= rows_selected(pod.node_affinity, columns)
+    return matching
+
+
+def rows_selected(selector: NodeSelector, columns: Columns) -> Bools:
+    """Tell which nodes match some term of ``selector``."""
+    matching = np.zeros(len(columns.names), np.bool_)
+    for term in selector.terms:
+        matching |= _rows_of_term(term, columns)
     return matching
 
 
@@ -71,7 +83,7 @@ def tolerated(pod: Pod, columns: Columns) -> Bools:
     return columns.nodes.taints.where(lambda each: untolerated(each, pod.tolerations) is None)
 
 
-def rows_named(columns: Columns, wanted: tuple[str, ...]) -> Bools:
+def rows_named(columns: Columns, wanted: Iterable[str]) -> Bools:
     """Tell which nodes are called one of ``wanted``."""
     found = np.zeros(len(columns.names), np.bool_)
     for name in wanted:

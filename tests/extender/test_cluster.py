@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 from extender.kube.objects import Namespace
 from extender.overlay import Promise
 from policies.model import AffinityTerm, NodeState
-from tests.builders import budget, node, pod
+from policies.workloads import REPLICA_SET, SERVICE
+from tests.builders import budget, node, pod, workload
 from tests.extender.conftest import HandClock, broken, live_cluster
 
 TERM = AffinityTerm(None, frozenset(), None, "zone")
@@ -148,3 +149,34 @@ class TestPromises:
         cluster.promise(Promise(pod("vip"), "node-1", frozenset({"old"}), 30.0, nominates=False))
         cluster.pods.replace([pod("web", on="node-1", uid="new")])
         assert cluster.promises == 0
+
+
+class TestWorkloads:
+    def test_are_held_by_namespace(self) -> None:
+        cluster = live_cluster()
+        web = workload(SERVICE, "web", {"app": "web"})
+        set_of_it = workload(REPLICA_SET, "web", {"app": "web"})
+        blue = workload(SERVICE, "web", {"app": "web"}, namespace="blue")
+        for each in (web, set_of_it, blue):
+            cluster.workloads[each.kind].upsert(each)
+        assert cluster.snapshot().workloads == {"default": (web, set_of_it), "blue": (blue,)}
+
+    def test_change_and_go(self) -> None:
+        cluster = live_cluster()
+        services = cluster.workloads[SERVICE]
+        other = workload(SERVICE, "web", {"app": "db"})
+        services.upsert(workload(SERVICE, "web", {"app": "web"}))
+        services.upsert(other)
+        assert cluster.snapshot().workloads == {"default": (other,)}
+        services.remove(other)
+        assert cluster.snapshot().workloads == {}
+
+    def test_are_shared_with_the_last_snapshot_while_they_stay(self) -> None:
+        cluster = live_cluster(node("node-1"))
+        cluster.workloads[SERVICE].upsert(workload(SERVICE, "web", {"app": "web"}))
+        before = cluster.snapshot()
+        cluster.pods.upsert(pod("web", on="node-1"))
+        assert cluster.snapshot().workloads is before.workloads
+        cluster.workloads[SERVICE].upsert(workload(SERVICE, "db", {}, namespace="blue"))
+        after = cluster.snapshot()
+        assert after.workloads["default"] is before.workloads["default"]

@@ -14,7 +14,8 @@ from extender.kube.manifests import ManifestError
 from policies import decide_preemption
 from policies.model import Pod
 from policies.upstream import NEWEST
-from tests.builders import encoded, node_json, pdb_json, pod_json
+from policies.workloads import SERVICE
+from tests.builders import encoded, node_json, pdb_json, pod_json, workload
 
 
 def priority_class(name: str, value: int, **fields: Any) -> Mapping[str, Any]:
@@ -195,3 +196,9 @@ class TestThePod:
         with pytest.raises(ManifestError) as raised:
             load_pod(path, cluster_of(tmp_path), NEWEST)
         assert str(raised.value).startswith(path + problem)
+
+
+def test_what_selects_pods_is_read_as_well(tmp_path: Path) -> None:
+    service = {"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"a": "b"}}}
+    snapshot = cluster_of(tmp_path, node_json("node-1"), service).snapshot
+    assert snapshot.workloads == {"default": (workload(SERVICE, "web", {"a": "b"}),)}

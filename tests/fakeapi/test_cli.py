@@ -135,6 +135,25 @@ class TestExplain:
         assert (document["node"], document["victims"]) == ("node-1", [web])
         assert document["candidates"] == {"node-1": {"victims": [web], "numPDBViolations": 0}}
 
+    async def test_a_configuration_reaches_the_decision(
+        self, cluster: str, vip: str, tmp_path: Path
+    ) -> None:
+        terms = "[{matchExpressions: [{key: pool, operator: Exists}]}]"
+        required = (
+            f"{{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}"
+        )
+        config = tmp_path / "reprieve.yaml"
+        config.write_text(
+            f"pluginConfig: [{{name: NodeAffinity, args: {{addedAffinity: {required}}}}}]"
+        )
+        for verb in ("filter", "preempt"):
+            done = await reprieve(
+                "explain", verb, "--cluster", cluster, "--pod", vip, "--config", str(config)
+            )
+            assert {each["reason"] for each in json.loads(done.out)["rejected"].values()} == {
+                "node(s) didn't match scheduler-enforced node affinity"
+            }
+
     async def test_options_reach_the_decision(self, vip: str) -> None:
         options = ("--upstream", "1.33", "--filters", "NodeResourcesFit,NodePorts")
         nodes = ("--nodes", "node-2")

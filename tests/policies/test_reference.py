@@ -41,6 +41,16 @@ PREEMPTOR = pod("job", cpu="1", priority=100)
 # Filtering
 
 
+def test_the_nominated_node_is_looked_at_even_if_the_pod_names_another() -> None:
+    cluster = cluster_of(holding(node("node-1")), holding(node("node-2")), holding(node("node-3")))
+    asking = pod(node_affinity=on_nodes("node-3"), nominated_node="node-1")
+    rejected = filter_nodes(asking, cluster).rejected
+    assert {name: str(why) for name, why in rejected.items()} == {
+        "node-1": "node(s) didn't match Pod's node affinity/selector",
+        "node-2": "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+    }
+
+
 def test_filtering_tells_the_nodes_that_fit_from_those_that_do_not() -> None:
     cluster = cluster_of(full("full"), holding(node("free")))
     decision = filter_nodes(pod(cpu="1"), cluster)

@@ -73,8 +73,10 @@ def test_a_pod_that_tolerates_the_cordon_ignores_it(tolerated: object, *, fits: 
 
 def test_a_pod_that_names_a_node_fits_no_other() -> None:
     asking = pod(on="node-2")
-    found = refusal(holding(node("node-1")), asking, "NodeName")
+    found = refusal(holding(node("node-1")), asking, "NodeName", release="1.36")
     assert said(found) == ("node(s) didn't match the requested node name", False)
+    found = refusal(holding(node("node-1")), asking, "NodeName")
+    assert said(found) == ("node(s) didn't satisfy plugin(s) [NodeName]", False)
     assert refusal(holding(node("node-2")), asking, "NodeName") is None
     assert refusal(holding(node("node-1")), pod(), "NodeName") is None
 
@@ -277,7 +279,7 @@ def test_the_first_filter_in_kube_schedulers_order_gives_the_reason() -> None:
     )
     asking = pod(on="node-2", cpu="1", node_selector=equals_all({"zone": "a"}), ports=[80])
     reasons = [
-        said(refusal(hostile, asking, *[each.name for each in IN_TREE[start:]]))
+        said(refusal(hostile, asking, *[each.name for each in IN_TREE[start:]], release="1.36"))
         for start in range(5)
     ]
     assert [reason[0] for reason in reasons if reason] == [

@@ -1,0 +1,51 @@
+"""Services and controllers to the model: nothing is read of them but which pods they select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from extender.kube import shapes
+from extender.kube.decoding import Decode, decoded, label_selector_of
+from policies.selectors import LabelSelector, equals_all
+from policies.workloads import (
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+    Workload,
+)
+
+_by_map = msgspec.json.Decoder(shapes.MapSelectingShape)
+_by_selector = msgspec.json.Decoder(shapes.SelectingShape)
+
+
+def _decode_by_map(kind: str) -> Decode[Workload]:
+    def convert(shape: shapes.MapSelectingShape) -> Workload:
+        labels = None if shape.spec is None else shape.spec.selector
+        selector = None if labels is None else LabelSelector(equals_all(labels))
+        return _workload(kind, shape.metadata, selector)
+
+    return lambda raw: decoded(kind, _by_map, raw, convert)
+
+
+def _decode_by_selector(kind: str) -> Decode[Workload]:
+    def convert(shape: shapes.SelectingShape) -> Workload:
+        written = None if shape.spec is None else shape.spec.selector
+        return _workload(kind, shape.metadata, label_selector_of("spec.selector", written))
+
+    return lambda raw: decoded(kind, _by_selector, raw, convert)
+
+
+def _workload(kind: str, meta: shapes.Meta, selector: LabelSelector | None) -> Workload:
+    return Workload(kind, meta.namespace or "default", meta.name, selector)
+
+
+WORKLOAD_DECODERS: Mapping[str, Callable[[bytes], Workload]] = {
+    SERVICE: _decode_by_map(SERVICE),
+    REPLICATION_CONTROLLER: _decode_by_map(REPLICATION_CONTROLLER),
+    REPLICA_SET: _decode_by_selector(REPLICA_SET),
+    STATEFUL_SET: _decode_by_selector(STATEFUL_SET),
+}
+"""How each kind of workload is read; each raises ObjectError."""

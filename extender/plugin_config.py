@@ -1,0 +1,226 @@
+"""What kube-scheduler's own configuration changes about its filters, in that configuration's words.
+
+``managedResources`` stands there in an extender's entry, ``pluginConfig`` in a profile; both can be
+copied as they are. Of the plugins that can be configured, three decide where a pod fits:
+NodeResourcesFit, NodeAffinity and PodTopologySpread. The others' arguments, and what only scores,
+are taken and not read.
+
+Sources: pkg/scheduler/apis/config (types_pluginargs.go, validation) and buildExtenders in
+pkg/scheduler/scheduler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from extender.kube import shapes
+from extender.kube.decoding import FieldError
+from extender.kube.placement import node_selector
+from policies.filtering import Settings
+from policies.model import SpreadConstraint
+from policies.selectors import NodeSelector
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class _Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """Something in which a misspelt field would change what is decided."""
+
+
+class ManagedResource(_Strict, frozen=True):
+    """A resource that an extender manages, and whether kube-scheduler leaves it to it entirely."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+class _Args(_Strict, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+
+
+class FitArgs(_Args, frozen=True):
+    """NodeResourcesFitArgs."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: object = None
+
+
+class _Expression(_Strict, frozen=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def shape(self) -> shapes.Expression:
+        return shapes.Expression(self.key, self.operator, list(self.values))
+
+
+class _Term(_Strict, frozen=True):
+    match_expressions: tuple[_Expression, ...] = ()
+    match_fields: tuple[_Expression, ...] = ()
+
+    def shape(self) -> shapes.SelectorTerm:
+        return shapes.SelectorTerm(
+            [each.shape() for each in self.match_expressions],
+            [each.shape() for each in self.match_fields],
+        )
+
+
+class _Terms(_Strict, frozen=True):
+    node_selector_terms: tuple[_Term, ...]
+
+
+class _Affinity(
+    msgspec.Struct,
+    rename={"required": _REQUIRED, "preferred": _PREFERRED},
+    forbid_unknown_fields=True,
+    frozen=True,
+):
+    required: _Terms | None = None
+    preferred: object = None
+
+
+class AffinityArgs(_Args, frozen=True):
+    """NodeAffinityArgs."""
+
+    added_affinity: _Affinity | None = None
+
+
+class _Constraint(_Strict, frozen=True):
+    max_skew: Annotated[int, msgspec.Meta(ge=1)]
+    topology_key: Annotated[str, msgspec.Meta(min_length=1)]
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    min_domains: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] | None = None
+    node_taints_policy: Literal["Honor", "Ignore"] | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class SpreadArgs(_Args, frozen=True):
+    """PodTopologySpreadArgs; constraints that only score are taken and not read."""
+
+    default_constraints: tuple[_Constraint, ...] = ()
+    defaulting_type: Literal["System", "List"] = "System"
+
+
+class FitConfig(_Strict, frozen=True, tag_field="name", tag="NodeResourcesFit"):
+    """A profile's pluginConfig entry for NodeResourcesFit."""
+
+    args: FitArgs = FitArgs()
+
+
+class AffinityConfig(_Strict, frozen=True, tag_field="name", tag="NodeAffinity"):
+    """A profile's pluginConfig entry for NodeAffinity."""
+
+    args: AffinityArgs = AffinityArgs()
+
+
+class SpreadConfig(_Strict, frozen=True, tag_field="name", tag="PodTopologySpread"):
+    """A profile's pluginConfig entry for PodTopologySpread."""
+
+    args: SpreadArgs = SpreadArgs()
+
+
+class _Unread(_Strict, frozen=True):
+    args: object = None
+
+
+class PreemptionConfig(_Unread, frozen=True, tag_field="name", tag="DefaultPreemption"):
+    """An entry that changes how many nodes are tried; here all are."""
+
+
+class InterPodAffinityConfig(_Unread, frozen=True, tag_field="name", tag="InterPodAffinity"):
+    """An entry that only scores."""
+
+
+class BalanceConfig(_Unread, frozen=True, tag_field="name", tag="NodeResourcesBalancedAllocation"):
+    """An entry that only scores."""
+
+
+class BindingConfig(_Unread, frozen=True, tag_field="name", tag="VolumeBinding"):
+    """An entry that changes how long binding may take."""
+
+
+class DevicesConfig(_Unread, frozen=True, tag_field="name", tag="DynamicResources"):
+    """An entry about device claims, which are not judged."""
+
+
+PluginConfig: TypeAlias = (
+    FitConfig
+    | AffinityConfig
+    | SpreadConfig
+    | PreemptionConfig
+    | InterPodAffinityConfig
+    | BalanceConfig
+    | BindingConfig
+    | DevicesConfig
+)
+
+
+def settings_of(managed: Iterable[ManagedResource], plugins: Iterable[PluginConfig]) -> Settings:
+    """Compile what the configuration says. Raises FieldError.
+
+    Resources that an extender is left with take the place of NodeResourcesFit's own list.
+    """
+    fit, affinity, spread = FitArgs(), AffinityArgs(), SpreadArgs()
+    seen: set[type] = set()
+    for index, plugin in enumerate(plugins):
+        if type(plugin) in seen:
+            raise FieldError(f"pluginConfig[{index}]", "repeats a plugin; expected each only once")
+        seen.add(type(plugin))
+        match plugin:
+            case FitConfig(args=args):
+                fit = args
+            case AffinityConfig(args=added):
+                affinity = added
+            case SpreadConfig(args=defaults):
+                spread = defaults
+    left = frozenset(each.name for each in managed if each.ignored_by_scheduler)
+    return Settings(
+        ignored=left or frozenset(fit.ignored_resources),
+        ignored_groups=frozenset(_groups(fit.ignored_resource_groups)),
+        added_affinity=_added(affinity),
+        default_spread=tuple(_hard(spread)),
+    )
+
+
+def _groups(groups: Iterable[str]) -> Iterator[str]:
+    for group in groups:
+        if "/" in group:
+            raise FieldError(
+                "ignoredResourceGroups", f"{group!r}: a group is what stands before the slash"
+            )
+        yield group
+
+
+def _added(args: AffinityArgs) -> NodeSelector | None:
+    if args.added_affinity is None or args.added_affinity.required is None:
+        return None
+    terms = args.added_affinity.required.node_selector_terms
+    required = shapes.RequiredTerms([term.shape() for term in terms])
+    return node_selector(f"addedAffinity.{_REQUIRED}", required)
+
+
+def _hard(args: SpreadArgs) -> Iterator[SpreadConstraint]:
+    if args.defaulting_type == "System" and args.default_constraints:
+        raise FieldError("defaultConstraints", "expected none unless defaultingType is List")
+    seen: set[tuple[str, str]] = set()
+    for index, each in enumerate(args.default_constraints):
+        pair = (each.topology_key, each.when_unsatisfiable)
+        if pair in seen:
+            raise FieldError(f"defaultConstraints[{index}]", f"repeats {', '.join(pair)}")
+        seen.add(pair)
+        if each.when_unsatisfiable == "DoNotSchedule":
+            yield SpreadConstraint(
+                max_skew=each.max_skew,
+                topology_key=each.topology_key,
+                selector=None,
+                min_domains=each.min_domains or 1,
+                honors_affinity=each.node_affinity_policy != "Ignore",
+                honors_taints=each.node_taints_policy == "Honor",
+            )

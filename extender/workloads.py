@@ -1,0 +1,38 @@
+"""What selects pods, filed by namespace as the snapshot holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from policies.workloads import Workload
+
+
+class WorkloadIndex:
+    """Services and controllers by namespace; what did not change is shared with the last view."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[tuple[str, str], Workload]] = {}
+        self._stale: set[str] = set()
+        self._view: Mapping[str, tuple[Workload, ...]] = {}
+
+    def put(self, workload: Workload) -> None:
+        """Take a new or changed workload."""
+        there = self._by_namespace.setdefault(workload.namespace, {})
+        there[workload.kind, workload.name] = workload
+        self._stale.add(workload.namespace)
+
+    def drop(self, workload: Workload) -> None:
+        """Forget a workload."""
+        there = self._by_namespace.get(workload.namespace, {})
+        there.pop((workload.kind, workload.name), None)
+        self._stale.add(workload.namespace)
+
+    def view(self) -> Mapping[str, tuple[Workload, ...]]:
+        """Give the workloads of each namespace; the same mapping as before if none has changed."""
+        if self._stale:
+            view = dict(self._view)
+            for namespace in self._stale:
+                view[namespace] = tuple(self._by_namespace.get(namespace, {}).values())
+            self._view = {namespace: them for namespace, them in view.items() if them}
+            self._stale.clear()
+        return self._view

@@ -1,0 +1,48 @@
+"""The extender as a process serves it, following only what its configuration calls for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from extender.config import Config, load_config
+from tests.builders import node_json, pod_json
+from tests.extender.conftest import filter_body, following
+from tests.extender.go_decoder import filtered
+
+SPREAD_BY_DEFAULT = """
+pluginConfig:
+- name: PodTopologySpread
+  args:
+    defaultingType: List
+    defaultConstraints:
+    - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}
+"""
+
+
+async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path: Path) -> None:
+    path = tmp_path / "reprieve.yaml"
+    path.write_text(SPREAD_BY_DEFAULT)
+    web = {"app": "web"}
+    objects = [
+        node_json("node-1", labels={"zone": "a"}),
+        node_json("node-2", labels={"zone": "b"}),
+        pod_json("web", on="node-1", labels=web),
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": web, "ports": [{"port": 80}]},
+        },
+    ]
+    asking = filter_body(pod_json("next", labels=web), "node-1", "node-2")
+    for config, kinds, feasible in (
+        (load_config(path), 8, ["node-2"]),
+        (Config(), 4, ["node-1", "node-2"]),
+    ):
+        async with following(objects, msgspec.structs.replace(config, port=0)) as it:
+            await it.let_it_sync()
+            assert len(it.extender.service.feeds) == kinds
+            reply = await it.extender.post("/filter", asking)
+            assert filtered(reply.body, ["node-1", "node-2"], cached=True).names == feasible
