@@ -1,4 +1,4 @@
-"""Pods as a block of integers: channels × depth × nodes.
+"""Pods as a block of integers: channels by depth by nodes.
 
 A cell is one pod's value of one channel. Along the depth a node's pods stand in the order in which
 the policy would reprieve them, so a dry run walks down all nodes at once, and the pods of one depth
@@ -27,7 +27,7 @@ _SHALLOW, _NARROW = 16, 16
 
 
 class Cells:
-    """``block`` is (channels, depth, width) int64; only ``counts[node]`` cells of a node are used."""
+    """``block`` is (channels, depth, width) int64; of a node, ``counts[node]`` cells are used."""
 
     def __init__(self, channels: int) -> None:
         self.block = _empty(channels, _SHALLOW, _NARROW)

@@ -12,15 +12,13 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policies.columns.coded import Bools
+from policies.columns.coded import Bools, Ints
 from policies.columns.selecting import LabelIndex, SelectorIndex
 from policies.model import AffinityTerm, Pod
 from policies.selectors import Labels, LabelSelector
 
 K = TypeVar("K", bound=Hashable)
-Small = NDArray[np.int32]
 
 
 class Interned(Generic[K]):
@@ -98,7 +96,7 @@ class LabelClasses:
                 yield number, sample
 
     def lookup(self, selector: LabelSelector | None, speaks_of: Callable[[Pod], bool]) -> Bools:
-        """Give by class number whether ``speaks_of`` holds, where ``selector`` must match for it."""
+        """Give by class number whether ``speaks_of`` holds, which ``selector`` must match for."""
         answers = np.zeros(len(self), np.bool_)
         if selector is not None:
             for number, sample in self.selected(selector):
@@ -141,7 +139,7 @@ class Traits:
                 self._repelling.remove(term.selector, (term, number))
 
     def conflicting(self, conflicts: Callable[[Pod], bool]) -> Bools:
-        """Give by class number whether a pod of it ``conflicts``; only those with ports are asked."""
+        """Give by class number whether a pod of it ``conflicts``; those with ports are asked."""
         answers = np.zeros(len(self._interned), np.bool_)
         for number, sample in self._with_ports.items():
             answers[number] = conflicts(sample)
@@ -149,14 +147,14 @@ class Traits:
 
     def repelling(
         self, labels: Labels, speaks_of: Callable[[AffinityTerm], bool]
-    ) -> dict[str, Small]:
+    ) -> dict[str, Ints]:
         """Give, by topology key and class number, how many anti-affinity terms are against a pod.
 
         ``labels`` are the pod's, ``speaks_of`` tells whether a term is about it.
         """
-        counts: dict[str, Small] = {}
+        counts: dict[str, Ints] = {}
         for term, number in self._repelling.about(labels):
             if speaks_of(term):
                 size = len(self._interned)
-                counts.setdefault(term.topology_key, np.zeros(size, np.int32))[number] += 1
+                counts.setdefault(term.topology_key, np.zeros(size, np.int64))[number] += 1
         return counts

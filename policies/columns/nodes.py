@@ -13,7 +13,7 @@ from policies.model import Node, Resources
 from policies.selectors import Taint
 
 BOUND = 2**52
-"""Amounts up to here can be added up in 64 bits; a node with larger ones is left to plain Python."""
+"""Amounts up to here can be added up in 64 bits; nodes with larger ones go to plain Python."""
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")
 _MOST_KEYS = 256
@@ -77,7 +77,8 @@ class NodeColumns:
         last = len(self._nodes) - 1
         self._nodes[row] = self._nodes[last]
         self._nodes.pop()
-        for column in (self.taints, *self._labels.values()):
+        self.taints.drop(row)
+        for column in self._labels.values():
             column.drop(row)
         for values in (self.unschedulable, self.allowed_pods):
             values[row] = values[last]

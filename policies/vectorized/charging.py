@@ -9,6 +9,7 @@ rows are done after the others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def _charge(charges: _Charges, breaks: Bools, some: slice, allowed: Ints, releas
         depths, rows, budgets = depths[inside], rows[inside], budgets[:, inside]
     spent = np.zeros((some.stop - some.start) * len(allowed), np.int32)
     starts = np.searchsorted(depths, np.arange(len(breaks) + 1)).tolist()
-    for depth, (start, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+    for depth, (start, stop) in enumerate(pairwise(starts)):
         here, broken = rows[start:stop], breaks[depth]
         for charged_to in budgets[:, start:stop]:
             charged = charged_to >= 0

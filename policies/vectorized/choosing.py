@@ -57,7 +57,7 @@ class Candidates(Mapping[str, Candidate]):
         return [*winner, *named][:2]
 
     def _name_at(self, place: int) -> str:
-        return self._names[self._rows[place]]
+        return self._names[int(self._rows[place])]
 
     def _keys(self, criterion: Criterion[Candidate], level: Ints) -> Ints:
         known = _KEYS.get(criterion.name)
@@ -101,23 +101,27 @@ def _violations(run: DryRun, level: Ints) -> Ints:
 def _first_priority(run: DryRun, level: Ints) -> Ints:
     # Victims stand by importance, so the first one has the highest priority.
     priorities, victims = _of_victims(run, level)
-    return np.where(victims, priorities, _LOWEST).max(axis=0)
+    highest: Ints = np.where(victims, priorities, _LOWEST).max(axis=0)
+    return highest
 
 
 def _sum_of_priorities(run: DryRun, level: Ints) -> Ints:
     priorities, victims = _of_victims(run, level)
-    return np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0)
+    total: Ints = np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0)
+    return total
 
 
 def _count(run: DryRun, level: Ints) -> Ints:
-    return np.count_nonzero(run.victims[:, level], axis=0)
+    count: Ints = np.count_nonzero(run.victims[:, level], axis=0)
+    return count
 
 
 def _latest_start(run: DryRun, level: Ints) -> Ints:
     priorities, victims = _of_victims(run, level)
     top = np.where(victims, priorities, _LOWEST).max(axis=0)
     starts = run.candidates.channel(STARTED)[:, level]
-    return -np.where(victims & (priorities == top), starts, _HIGHEST).min(axis=0)
+    earliest: Ints = np.where(victims & (priorities == top), starts, _HIGHEST).min(axis=0)
+    return -earliest
 
 
 def _of_victims(run: DryRun, level: Ints) -> tuple[Ints, Bools]:

@@ -6,6 +6,7 @@ to it, is judged *by hand*: by the reference engine's own functions, one row at 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -124,19 +125,22 @@ def question(pod: Pod, columns: Columns, rules: Rules) -> Question | None:
     if limits is None:
         return None
     constraints: list[Constraint] = []
-    reads_other_pods = bool(pod.host_ports)
+    by_hand = set(_irregular(asked))
+    if pod.host_ports:
+        by_hand |= set(asked.beside)
     for each in rules.filters:
         found = twins(each, asked)
         if found is None:
             return None
         constraints += found
-        reads_other_pods |= bool(found) and isinstance(each, PodTopologySpread | InterPodAffinity)
+        if found and isinstance(each, PodTopologySpread | InterPodAffinity):
+            by_hand |= set(asked.beside)
     return Question(
         asked,
         rules,
         tuple(constraints),
         limits,
-        by_hand=_by_hand(asked, reads_other_pods),
+        by_hand=_marked(by_hand, columns),
     )
 
 
@@ -181,11 +185,13 @@ def _limits(asked: Asked, rules: Rules) -> Limits | None:
     return limits
 
 
-def _by_hand(asked: Asked, reads_other_pods: bool) -> Bools:
-    columns = asked.columns
-    rows = {columns.index[name] for name in columns.irregular}
-    if reads_other_pods:
-        rows |= set(asked.beside)
-    marked = room.shared_ports(asked)
-    marked[list(rows)] = True
-    return marked
+def _irregular(asked: Asked) -> Iterator[int]:
+    """Give the rows that the columns cannot speak for."""
+    yield from (asked.columns.index[name] for name in asked.columns.irregular)
+    yield from np.flatnonzero(room.shared_ports(asked)).tolist()
+
+
+def _marked(rows: Collection[int], columns: Columns) -> Bools:
+    marks = np.zeros(len(columns.names), np.bool_)
+    marks[list(rows)] = True
+    return marks

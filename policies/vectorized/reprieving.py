@@ -19,7 +19,7 @@ from policies.decision import Code, unresolvable
 from policies.vectorized.asking import Asked, Constraint, Footing
 from policies.vectorized.charging import violating
 from policies.vectorized.verdicts import Rejections, Verdicts
-from policies.vectorized.view import View
+from policies.vectorized.view import View, some
 
 _NO_VICTIMS = unresolvable(Code.NO_VICTIMS)
 
@@ -48,14 +48,14 @@ def dry_run(
     potential = view.channel(PRIORITY) < asked.pod.priority
     potential &= view.channel(FLAGS) & GUARDED == 0
     verdicts = Verdicts(rejections, len(view))
-    verdicts.refuse(~potential.any(axis=0), _NO_VICTIMS)
+    verdicts.refuse(~some(potential), _NO_VICTIMS)
     emptied = replace(view, gone=potential)
     for constraint in constraints:
         constraint.judge(emptied, verdicts)
     places = np.flatnonzero(verdicts.fits)
     fitting = emptied.picked(places)
     breaking, victims = _reprieve(asked, constraints, fitting)
-    needed = victims.any(axis=0)
+    needed = some(victims)
     if not needed.all():
         verdicts.need_nobody(places[~needed])
         keep = np.flatnonzero(needed)

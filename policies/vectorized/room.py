@@ -14,7 +14,7 @@ from policies.filtering import node_ports
 from policies.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.vectorized.asking import Asked, Constraint
 from policies.vectorized.verdicts import Verdicts
-from policies.vectorized.view import View
+from policies.vectorized.view import View, some
 
 
 def resources(fit: NodeResourcesFit, asked: Asked) -> Constraint:
@@ -154,7 +154,7 @@ class _Ports:
         taken = self.taken(view)
         if view.gone is not None:
             taken &= ~view.gone
-        verdicts.refuse(taken.any(axis=0), node_ports.REFUSAL)
+        verdicts.refuse(some(taken), node_ports.REFUSAL)
 
     def footing(self, view: View) -> Barred:
         return Barred(self.taken(view))

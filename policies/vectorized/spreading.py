@@ -95,7 +95,8 @@ class _SpreadFooting:
             count + moving[depth] <= limit
             for count, limit, moving in zip(self._counts, self._limits, self._moving, strict=True)
         ]
-        return np.logical_and.reduce(allowed)
+        together: Bools = np.logical_and.reduce(allowed)
+        return together
 
     def put_back(self, depth: int, where: Bools) -> None:
         for count, moving in zip(self._counts, self._moving, strict=True):
@@ -168,4 +169,5 @@ def _standing(constraint: SpreadConstraint, moving: Ints, asked: Asked) -> Ints:
         return np.zeros(len(asked.columns.names), np.int64)
     view = asked.everything
     staying = view.channel(FLAGS) & TERMINATING == 0
-    return (moving.take(view.channel(CLASS)) * staying).sum(axis=0)
+    standing: Ints = (moving.take(view.channel(CLASS)) * staying).sum(axis=0)
+    return standing

@@ -106,7 +106,7 @@ class _Taints:
                 where = view.of_nodes(column.codes) == code
                 verdicts.refuse(where, taint_toleration.refusal(taint, self.release))
 
-    def footing(self, view: View) -> None:
+    def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
         return
 
 

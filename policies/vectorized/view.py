@@ -84,6 +84,12 @@ class View:
         return known
 
 
+def some(marks: Bools) -> Bools:
+    """Tell for each row whether any of its pods is marked; ``marks`` is (depth, rows)."""
+    found: Bools = np.logical_or.reduce(marks, axis=0)
+    return found
+
+
 def rows_where(marked: Bools) -> Rows:
     """Give the rows that are marked; all of them as a slice."""
     return slice(None) if marked.all() else np.flatnonzero(marked)
