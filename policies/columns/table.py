@@ -135,6 +135,9 @@ class Columns:
                 self._take(row, place)
         known = set(map(id, before))
         come = [pod for pod in pods if id(pod) not in known]
+        for pod in come:
+            for name in pod.requests.scalars:
+                self.know_resource(name)
         self._departing[row] += sum(pod.departing for pod in come)
         if self.pods[row]:
             for pod in come:
@@ -168,8 +171,6 @@ class Columns:
         number, new = self.classes.acquire(pod)
         if new:
             self.budgets.added(number, pod)
-        for name in pod.requests.scalars:
-            self.know_resource(name)
         if not is_regular(pod.requests):
             self._unbounded[id(pod)] = pod
         return [

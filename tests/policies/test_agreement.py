@@ -2,22 +2,121 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from dataclasses import replace
+
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from policies import Rules
+from policies import Rules, Snapshot
+from policies.decision import Candidate
+from policies.filtering import IN_TREE, Filter
+from policies.model import Pod
+from policies.order import Criterion
+from policies.policy import (
+    CANDIDATE_CRITERIA,
+    KUBE_SCHEDULER,
+    POD_CRITERIA,
+    Guard,
+    Policy,
+    candidate_order,
+    pod_order,
+)
 from policies.reference import filter_nodes, preempt
-from policies.upstream import RELEASES, Release
+from policies.upstream import NEWEST, RELEASES, Release
 from policies.vectorized import Vectorized
-from tests.strategies import Cluster, clusters
+from tests.strategies import NODES, Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 
 
-@given(clusters(), releases)
-def test_both_engines_decide_alike(cluster: Cluster, release: Release) -> None:
-    rules = Rules(release)
-    pod, snapshot = cluster.preemptor, cluster.snapshot
-    engine = Vectorized(rules)
-    assert engine.preempt(pod, snapshot) == preempt(pod, snapshot, rules)
+def agree(engine: Vectorized, rules: Rules, pod: Pod, snapshot: Snapshot) -> None:
+    decided = preempt(pod, snapshot, rules)
+    event(f"{len(decided.candidates)} candidate(s)")
+    assert engine.preempt(pod, snapshot) == decided
     assert engine.filter_nodes(pod, snapshot) == filter_nodes(pod, snapshot, rules)
+
+
+@given(clusters(), releases)
+def test_resources_and_ports(cluster: Cluster, release: Release) -> None:
+    rules = Rules(release)
+    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(rich_clusters(), releases)
+def test_everything_there_is(cluster: Cluster, release: Release) -> None:
+    rules = Rules(release)
+    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(st.lists(rich_clusters(), min_size=2, max_size=4), releases)
+def test_columns_that_have_followed_one_cluster_after_another(
+    history: list[Cluster], release: Release
+) -> None:
+    """Each cluster is decided on as the columns stand after those before it."""
+    rules = Rules(release)
+    engine = Vectorized(rules)
+    for cluster in history:
+        agree(engine, rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(rich_clusters(), releases, st.data())
+def test_any_nodes_tried_and_any_filtered(
+    cluster: Cluster, release: Release, data: st.DataObject
+) -> None:
+    rules, pod, snapshot = Rules(release), cluster.preemptor, cluster.snapshot
+    names = list(snapshot.nodes)
+    among = data.draw(st.lists(st.sampled_from(names), unique=True), label="among")
+    potential = data.draw(st.lists(st.sampled_from([*NODES, "unknown"])), label="potential")
+    engine = Vectorized(rules)
+    assert engine.filter_nodes(pod, snapshot, among) == filter_nodes(pod, snapshot, rules, among)
+    assert engine.preempt(pod, snapshot, potential, among) == preempt(
+        pod, snapshot, rules, potential, among
+    )
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Draw criteria in any order, some left out, some home-made; and pods that are protected."""
+    youngest: Criterion[Pod] = Criterion("youngest", lambda pod: -(pod.started_ns or 0))
+    longest: Criterion[Candidate] = Criterion(
+        "longest name", lambda candidate: -len(candidate.node)
+    )
+    pods = st.sampled_from([*POD_CRITERIA.values(), youngest])
+    candidates = st.sampled_from([*CANDIDATE_CRITERIA.values(), longest])
+    guard = Guard("web pods", lambda pod: pod.labels.get("app") == "web")
+    return Policy(
+        "drawn",
+        pod_order(tuple(draw(st.lists(pods, unique_by=id)))),
+        candidate_order(tuple(draw(st.lists(candidates, unique_by=id)))),
+        draw(st.sampled_from([(), (guard,)])),
+    )
+
+
+@given(rich_clusters(), policies())
+def test_any_policy(cluster: Cluster, policy: Policy) -> None:
+    rules = Rules(NEWEST, policy=policy)
+    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(rich_clusters(), releases, st.lists(st.sampled_from(IN_TREE), unique=True))
+def test_any_filters(cluster: Cluster, release: Release, chosen: list[Filter]) -> None:
+    rules = Rules(release, tuple(each for each in IN_TREE if each in chosen), KUBE_SCHEDULER)
+    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(rich_clusters(), releases, st.data())
+def test_nodes_that_columns_cannot_speak_for(
+    cluster: Cluster, release: Release, data: st.DataObject
+) -> None:
+    """Amounts beyond 64 bits, UIDs and host ports that pods of a node share."""
+
+    def distorted(pod: Pod) -> Pod:
+        amount = data.draw(st.sampled_from([0, 0, 2**52 + 1, 2**70, -(2**70), -1]))
+        uid = data.draw(st.sampled_from([pod.uid, "the same"]))
+        requests = replace(pod.requests, memory=amount)
+        return replace(pod, uid=uid, requests=requests, host_ports=cluster.preemptor.host_ports)
+
+    rules = Rules(release)
+    pods = tuple(distorted(pod) for pod in cluster.pods)
+    odd = replace(cluster, pods=pods)
+    agree(Vectorized(rules), rules, distorted(cluster.preemptor), odd.snapshot)
