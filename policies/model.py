@@ -8,7 +8,7 @@ the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -46,6 +46,19 @@ class Resources:
 
 
 NOTHING = Resources()
+
+
+def total(amounts: Sequence[Resources]) -> Resources:
+    """Add up amounts."""
+    scalars: Mapping[str, int] = {}
+    for each in amounts:
+        scalars = _summed(scalars, each.scalars, 1)
+    return Resources(
+        sum([each.milli_cpu for each in amounts]),
+        sum([each.memory for each in amounts]),
+        sum([each.ephemeral_storage for each in amounts]),
+        scalars,
+    )
 
 
 class HostPort(NamedTuple):
@@ -220,13 +233,10 @@ class NodeState:
         bound past the scheduler, has it too.
         """
         leaving = {pod.uid: pod for pod in gone}
-        freed = NOTHING
-        for pod in leaving.values():
-            freed += pod.requests
         return replace(
             self,
-            pods=tuple(pod for pod in self.pods if pod.uid not in leaving),
-            requested=self.requested - freed,
+            pods=tuple([pod for pod in self.pods if pod.uid not in leaving]),
+            requested=self.requested - total([pod.requests for pod in leaving.values()]),
             used_ports=self.used_ports.difference(*(pod.host_ports for pod in leaving.values())),
         )
 
@@ -238,14 +248,11 @@ def occupied(
     unreadable: Iterable[str] = (),
 ) -> NodeState:
     """Put ``pods`` on ``node``; those that have finished take no room and are left out."""
-    present = tuple(pod for pod in pods if not pod.finished)
-    requested = NOTHING
-    for pod in present:
-        requested += pod.requests
+    present = tuple([pod for pod in pods if not pod.finished])
     return NodeState(
         node=node,
         pods=present,
-        requested=requested,
+        requested=total([pod.requests for pod in present]),
         used_ports=frozenset().union(*(pod.host_ports for pod in present)),
         nominated=tuple(nominated),
         unreadable=tuple(unreadable),

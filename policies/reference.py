@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policies import wording
 from policies.decision import (
@@ -20,6 +20,7 @@ from policies.decision import (
     Reason,
     Rejection,
 )
+from policies.departing import concerned, without_departing
 from policies.filtering import IN_TREE, Filter, complete, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
@@ -47,9 +48,13 @@ def filter_nodes(
     rules: Rules = DEFAULT_RULES,
     among: Collection[str] | None = None,
 ) -> FilterDecision:
-    """Find the nodes that ``pod`` fits now; ``among`` limits the search to known nodes so named."""
+    """Find the nodes that ``pod`` fits now.
+
+    ``among`` limits the search to nodes so named; names that the snapshot does not know are
+    ignored.
+    """
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
-    nodes = snapshot.nodes if among is None else among
+    nodes = snapshot.nodes if among is None else [name for name in among if name in snapshot.nodes]
     rejected: dict[str, Rejection] = {}
     feasible: list[str] = []
     for name in nodes:
@@ -60,6 +65,32 @@ def filter_nodes(
             rejected[name] = rejection
     return FilterDecision(
         pod, tuple(feasible), rejected, pipeline.conflict, unjudged_by(rules, pod)
+    )
+
+
+def filter_leniently(
+    pod: Pod, snapshot: Snapshot, rules: Rules, among: Collection[str]
+) -> FilterDecision:
+    """Filter as if the departing pods had left; where that refuses, also as if they stayed.
+
+    Only what is refused both ways is refused, for the reason that holds once they have left.
+    """
+    known = [name for name in among if name in snapshot.nodes]
+    left = without_departing(snapshot, concerned(pod, snapshot, known))
+    gone = filter_nodes(pod, left, rules, among)
+    if left is snapshot or not gone.rejected:
+        return gone
+    there = frozenset(filter_nodes(pod, snapshot, rules, gone.rejected).feasible)
+    return lenient(gone, there, among)
+
+
+def lenient(gone: FilterDecision, there: frozenset[str], among: Collection[str]) -> FilterDecision:
+    """Take ``gone``, but for the nodes that are fit while the departing pods are ``there``."""
+    fits = there.union(gone.feasible)
+    return replace(
+        gone,
+        feasible=tuple(name for name in among if name in fits),
+        rejected={name: why for name, why in gone.rejected.items() if name not in there},
     )
 
 

@@ -112,7 +112,7 @@ class Traits:
 
     def __init__(self) -> None:
         self._interned = Interned(lambda pod: (pod.host_ports, pod.anti_affinity))
-        self._repelling: SelectorIndex[tuple[AffinityTerm, int]] = SelectorIndex()
+        self._repelling: SelectorIndex[tuple[AffinityTerm, int, int]] = SelectorIndex()
         self._with_ports: dict[int, Pod] = {}
 
     def acquire(self, pod: Pod) -> int:
@@ -121,9 +121,9 @@ class Traits:
             return 0
         number, new = self._interned.acquire(pod)
         if new:
-            for term in pod.anti_affinity:
+            for place, term in enumerate(pod.anti_affinity):
                 if term.selector is not None:
-                    self._repelling.add(term.selector, (term, number))
+                    self._repelling.add(term.selector, (term, place, number))
             if pod.host_ports:
                 self._with_ports[number] = pod
         return number
@@ -134,9 +134,9 @@ class Traits:
         if gone is None:
             return
         self._with_ports.pop(number, None)
-        for term in gone.anti_affinity:
+        for place, term in enumerate(gone.anti_affinity):
             if term.selector is not None:
-                self._repelling.remove(term.selector, (term, number))
+                self._repelling.remove(term.selector, (term, place, number))
 
     def conflicting(self, conflicts: Callable[[Pod], bool]) -> Bools:
         """Give by class number whether a pod of it ``conflicts``; those with ports are asked."""
@@ -153,7 +153,7 @@ class Traits:
         ``labels`` are the pod's, ``speaks_of`` tells whether a term is about it.
         """
         counts: dict[str, Ints] = {}
-        for term, number in self._repelling.about(labels):
+        for term, _, number in self._repelling.about(labels):
             if speaks_of(term):
                 size = len(self._interned)
                 counts.setdefault(term.topology_key, np.zeros(size, np.int64))[number] += 1

@@ -37,8 +37,8 @@ class InterPodAffinity:
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
         """Count the cluster's pods for and against the pod, by domain."""
         namespaces = snapshot.namespaces
-        repelled = DomainCounts(Counter(_repelled(pod, snapshot)))
-        if not pod.affinity and not pod.anti_affinity and not repelled.base:
+        repelled = Counter(_repelled(pod, snapshot))
+        if not pod.affinity and not pod.anti_affinity and not repelled:
             return NOTHING_TO_CHECK
         attracted: Counter[Domain] = Counter()
         averse: Counter[Domain] = Counter()
@@ -47,16 +47,29 @@ class InterPodAffinity:
                 for other in state.pods:
                     attracted.update(_attracting(pod, other, state.node.labels, namespaces))
                     averse.update(_averse(pod, other, state.node.labels, namespaces))
-        return Preparation(
-            _AffinityCheck(
-                pod,
-                namespaces,
-                DomainCounts(attracted),
-                DomainCounts(averse),
-                repelled,
-                all(term.matches(pod, namespaces) for term in pod.affinity),
-            )
-        )
+        return Preparation(counted_check(pod, namespaces, attracted, averse, repelled))
+
+
+def counted_check(
+    pod: Pod,
+    namespaces: Mapping[str, Labels],
+    attracted: Mapping[Domain, int],
+    averse: Mapping[Domain, int],
+    repelled: Mapping[Domain, int],
+) -> Check:
+    """Give the check of a pod, for and against which the cluster's pods are counted by domain.
+
+    ``attracted`` counts a pod for each of the pod's affinity terms, ``averse`` for each of its
+    anti-affinity terms that speaks of it, ``repelled`` for each of its own that speaks of the pod.
+    """
+    return _AffinityCheck(
+        pod,
+        namespaces,
+        DomainCounts(attracted),
+        DomainCounts(averse),
+        DomainCounts(repelled),
+        all(term.matches(pod, namespaces) for term in pod.affinity),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ it matches everybody when a pod is removed or added.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from policies.decision import Code, Rejection, refused, unresolvable
@@ -56,11 +56,7 @@ class PodTopologySpread:
                         constraint.topology_key, state.node.labels[constraint.topology_key]
                     )
                     counts[domain] += _matching(constraint, pod, state)
-        skews = tuple(
-            _Skew(constraint, DomainCounts(counts), _two_least(counts))
-            for constraint, counts in zip(constraints, counted, strict=True)
-        )
-        return Preparation(_SpreadCheck(pod, constraints, skews))
+        return Preparation(counted_check(pod, constraints, counted))
 
     def constraints(self, pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
         """Give the hard constraints of ``pod``: its own, or the defaults if it has none at all."""
@@ -71,6 +67,20 @@ class PodTopologySpread:
         if not selector.requirements:
             return ()
         return tuple(replace(each, selector=selector) for each in self.defaults)
+
+
+def counted_check(
+    pod: Pod, constraints: tuple[SpreadConstraint, ...], counted: Sequence[Mapping[Domain, int]]
+) -> Check:
+    """Give the check of constraints whose matching pods are counted, for each by domain.
+
+    A domain that counts has an entry, even if nobody is there.
+    """
+    skews = tuple(
+        _Skew(constraint, DomainCounts(counts), _two_least(counts))
+        for constraint, counts in zip(constraints, counted, strict=True)
+    )
+    return _SpreadCheck(pod, constraints, skews)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +137,7 @@ class _SpreadCheck:
         return replace(skew, counts=skew.counts.changed(domain, by))
 
 
-def _two_least(counts: Counter[Domain]) -> tuple[tuple[Domain, int], ...]:
+def _two_least(counts: Mapping[Domain, int]) -> tuple[tuple[Domain, int], ...]:
     # A dry run changes one domain of a constraint; the other of these two is then the emptiest
     # rest.
     return tuple(sorted(counts.items(), key=lambda each: each[1])[:2])

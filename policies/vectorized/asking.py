@@ -10,34 +10,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from policies.columns import Columns
 from policies.columns.coded import Bools
 from policies.decision import Rejection
+from policies.filtering import Check
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
 from policies.vectorized.verdicts import Verdicts
-from policies.vectorized.view import View
+from policies.vectorized.view import Rows, View
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A pod, and the cluster it is put to."""
+    """A pod, and the cluster it is put to.
+
+    ``snapshot`` is the one that the columns show, or the same without the pods that ``absent``
+    marks (depth, width of the columns).
+    """
 
     pod: Pod
     columns: Columns
+    snapshot: Snapshot
     release: Release
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot that the columns show."""
-        return self.columns.snapshot
+    absent: Bools | None = None
 
     @cached_property
     def everything(self) -> View:
         """All rows with all their pods."""
-        return View(self.columns, slice(None))
+        return self.view(slice(None))
+
+    def view(self, rows: Rows) -> View:
+        """Look at some rows with all their pods."""
+        return View(self.columns, rows, absent=self.absent)
 
     @cached_property
     def beside(self) -> Mapping[int, tuple[Pod, ...]]:
@@ -75,6 +81,20 @@ class Constraint(Protocol):
 
     def footing(self, view: View) -> Footing | None:
         """Give the footing on rows that fit; None if nothing that is put back can matter."""
+        ...
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A constraint that took the whole cluster to count."""
+
+    @property
+    def name(self) -> str:
+        """The name of its filter."""
+        ...
+
+    def check(self) -> Check:
+        """Give the same constraint as the reference engine has it, counts and all."""
         ...
 
 

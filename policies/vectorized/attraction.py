@@ -7,6 +7,7 @@ or are repelled, and asks about affinity once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ import numpy as np
 from policies.columns.cells import CLASS, TRAITS
 from policies.columns.coded import Bools, Ints
 from policies.decision import Rejection
-from policies.filtering import inter_pod_affinity
+from policies.filtering import Check, InterPodAffinity, inter_pod_affinity
+from policies.filtering.counting import Domain
 from policies.model import AffinityTerm, Pod
 from policies.vectorized.asking import Asked, Constraint, Footing
 from policies.vectorized.room import Barred
@@ -24,13 +26,15 @@ from policies.vectorized.verdicts import Verdicts
 from policies.vectorized.view import View
 
 
-def affinity(asked: Asked) -> Constraint | None:
+def affinity(each: InterPodAffinity, asked: Asked) -> Constraint | None:
     """Twin of InterPodAffinity."""
     pod, namespaces = asked.pod, asked.snapshot.namespaces
     repelled = _repelled(asked)
     if not pod.affinity and not pod.anti_affinity and not any(t.counts.any() for t in repelled):
         return None
     return _Affinity(
+        each.name,
+        asked,
         attracted=_attracted(asked),
         attracts_itself=all(term.matches(pod, namespaces) for term in pod.affinity),
         averse=_averse(asked),
@@ -40,6 +44,8 @@ def affinity(asked: Asked) -> Constraint | None:
 
 @dataclass(frozen=True)
 class _Affinity:
+    name: str
+    asked: Asked
     attracted: tuple[Tally, ...]
     attracts_itself: bool
     averse: tuple[Tally, ...]
@@ -60,6 +66,16 @@ class _Affinity:
             barred |= (each.cell_weights(view) > 0) & each.labelled(view)
         return Barred(barred) if barred.any() else None
 
+    def check(self) -> Check:
+        """Give the same constraint as the reference engine has it."""
+        return inter_pod_affinity.counted_check(
+            self.asked.pod,
+            self.asked.snapshot.namespaces,
+            _by_domain(self.attracted),
+            _by_domain(self.averse),
+            _by_domain(self.repelled),
+        )
+
     def _is_attracted(self, view: View) -> Bools:
         everywhere = np.ones(len(view), np.bool_)
         found = everywhere.copy()
@@ -72,6 +88,10 @@ class _Affinity:
             gone = each.counts.take(view.of_nodes(each.topology.domains)) - here
             anywhere |= each.counts.sum() - np.where(each.labelled(view), gone, 0) > 0
         return everywhere & (found | (~anywhere if self.attracts_itself else False))
+
+
+def _by_domain(tallies: Iterable[Tally]) -> dict[Domain, int]:
+    return {domain: count for each in tallies for domain, count in each.by_domain().items()}
 
 
 def _keep_away(
@@ -88,10 +108,8 @@ def _attracted(asked: Asked) -> tuple[Tally, ...]:
     matching = np.ones(len(asked.columns.classes), np.bool_)
     for term in terms:
         matching &= _spoken_of(term, asked)
-    return tuple(
-        tally(asked.everything, topology(asked.columns, key), matching.astype(np.int64), CLASS)
-        for key in dict.fromkeys(term.topology_key for term in terms)
-    )
+    keys = Counter(term.topology_key for term in terms)
+    return _tallies({key: matching * count for key, count in keys.items()}, asked, CLASS)
 
 
 def _averse(asked: Asked) -> tuple[Tally, ...]:

@@ -15,15 +15,20 @@ import numpy as np
 
 from policies import reference, wording
 from policies.columns import Columns
+from policies.columns.cells import FLAGS
 from policies.columns.coded import Bools
+from policies.columns.table import DEPARTING
 from policies.decision import Code, FilterDecision, PreemptionDecision, Reason, Rejection
+from policies.departing import concerned, without_departing
 from policies.model import Pod, Snapshot
 from policies.preemption import ineligibility
 from policies.reference import DEFAULT_RULES, Rules, nominated_status, unjudged_by
+from policies.vectorized.asking import Asked
 from policies.vectorized.question import Question, Tried, question
 from policies.vectorized.verdicts import FITS, ByName, Codes, count_reasons, needs_nobody
-from policies.vectorized.view import View
+from policies.vectorized.view import Rows, View
 
+_EVERY_ROW: Rows = slice(None)
 _FEASIBLE = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
 
 
@@ -57,6 +62,27 @@ class Vectorized:
             return reference.filter_nodes(pod, snapshot, self._rules, among)
         return self._filtered(asked, among).decision
 
+    def filter_leniently(
+        self, pod: Pod, snapshot: Snapshot, among: Collection[str]
+    ) -> FilterDecision:
+        """Do as :func:`policies.reference.filter_leniently`."""
+        self._columns.follow(snapshot)
+        departing = self._columns.departing
+        near = frozenset(concerned(pod, snapshot, among)) if departing else frozenset[str]()
+        leaving = [name for name in departing if name in near]
+        if not leaving:
+            return self.filter_nodes(pod, snapshot, among)
+        left = without_departing(snapshot, leaving)
+        absent = _departing_on(self._columns, leaving)
+        asked = question(Asked(pod, self._columns, left, self._rules.release, absent), self._rules)
+        if asked is None:
+            return reference.filter_leniently(pod, snapshot, self._rules, among)
+        gone = self._filtered(asked, among).decision
+        if not gone.rejected:
+            return gone
+        there = frozenset(self.filter_nodes(pod, snapshot, list(gone.rejected)).feasible)
+        return reference.lenient(gone, there, among)
+
     def preempt(
         self,
         pod: Pod,
@@ -78,19 +104,21 @@ class Vectorized:
 
     def _ask(self, pod: Pod, snapshot: Snapshot) -> Question | None:
         self._columns.follow(snapshot)
-        return question(pod, self._columns, self._rules)
+        return question(Asked(pod, self._columns, snapshot, self._rules.release), self._rules)
 
     def _filtered(self, asked: Question, among: Collection[str] | None) -> _Filtered:
         pod, columns = asked.asked.pod, self._columns
-        index = columns.index
-        rows = slice(None) if among is None else np.array([index[name] for name in among], np.int64)
-        view = View(columns, rows)
+        if among is None:
+            names, rows = columns.names, _EVERY_ROW
+        else:
+            names = [name for name in among if name in columns.index]
+            rows = np.array([columns.index[name] for name in names], np.int64)
+        view = asked.asked.view(rows)
         codes = asked.filtered(view)
-        names = tuple(columns.names if among is None else among)
         decision = FilterDecision(
             pod,
             _feasible(names, codes, columns.snapshot.nodes if among is None else names),
-            ByName(names, codes, asked.rejections),
+            ByName(tuple(names), codes, asked.rejections),
             unjudged=unjudged_by(self._rules, pod),
         )
         counts = count_reasons(codes, asked.rejections)
@@ -139,6 +167,15 @@ class Vectorized:
         reasons = count_reasons(tried.codes, rejections)
         count = int(np.count_nonzero(rows))
         return wording.helpless(nodes, count, reasons, errors, self._rules.release)
+
+
+def _departing_on(columns: Columns, names: Collection[str]) -> Bools:
+    """Mark the departing pods on some nodes, (depth, width)."""
+    flags = columns.cells.used()[FLAGS]
+    marks = np.zeros(flags.shape, np.bool_)
+    rows = [columns.index[name] for name in names]
+    marks[:, rows] = flags[:, rows] & DEPARTING != 0
+    return marks
 
 
 def _feasible(names: Collection[str], codes: Codes, order: Collection[str]) -> tuple[str, ...]:

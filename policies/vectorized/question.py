@@ -18,6 +18,7 @@ from policies.columns.nodes import is_regular
 from policies.decision import Candidate, Code, Rejection, unresolvable
 from policies.filtering import (
     NOTHING_TO_CHECK,
+    Check,
     Filter,
     InterPodAffinity,
     NodeAffinity,
@@ -27,18 +28,33 @@ from policies.filtering import (
     NodeUnschedulable,
     Pipeline,
     PodTopologySpread,
+    Preparation,
     TaintToleration,
     prepare,
 )
-from policies.model import Pod
+from policies.model import NodeState, Pod, Snapshot
 from policies.preemption import Coverage, select_victims
 from policies.reference import Rules
+from policies.upstream import Release
 from policies.vectorized import attraction, room, spreading, standing
-from policies.vectorized.asking import Asked, Constraint
+from policies.vectorized.asking import Asked, Constraint, Counted
 from policies.vectorized.choosing import Candidates
 from policies.vectorized.reprieving import dry_run
 from policies.vectorized.verdicts import Codes, Rejections, Verdicts
 from policies.vectorized.view import View, rows_where
+
+_COUNTING = (PodTopologySpread, InterPodAffinity)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A filter that has been prepared already."""
+
+    name: str
+    check: Check | None
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+        return Preparation(self.check)
 
 
 @dataclass(frozen=True)
@@ -78,13 +94,12 @@ class Question:
         for constraint in self.constraints:
             constraint.judge(view, verdicts)
         for place in np.flatnonzero(view.marks(self.by_hand)).tolist():
-            state = self.asked.columns.states[int(view.numbers[place])]
-            verdicts.settle(place, self._pipeline.examine(state))
+            verdicts.settle(place, self._pipeline.examine(self._state(int(view.numbers[place]))))
         return verdicts.codes
 
     def tried(self, rows: Bools) -> Tried:
         """Find on the rows marked, of the columns, who would have to go, or why that won't help."""
-        view = View(self.asked.columns, rows_where(rows & ~self.by_hand))
+        view = self.asked.view(rows_where(rows & ~self.by_hand))
         run = dry_run(self.asked, self.constraints, view, self.rejections)
         verdicts = Verdicts(self.rejections, len(rows))
         verdicts.codes[view.rows] = run.verdicts.codes
@@ -101,46 +116,55 @@ class Question:
         return Tried(verdicts.codes, Candidates(run, others), found)
 
     def _select_victims(self, row: int) -> Candidate | Rejection:
-        state = self.asked.columns.states[row]
-        return select_victims(self._pipeline, state, self._coverage, self.rules.policy)
+        return select_victims(self._pipeline, self._state(row), self._coverage, self.rules.policy)
+
+    def _state(self, row: int) -> NodeState:
+        return self.asked.snapshot.nodes[self.asked.columns.names[row]]
 
     @cached_property
     def _pipeline(self) -> Pipeline:
-        asked = self.asked
-        return prepare(asked.pod, asked.snapshot, self.rules.release, self.rules.filters)
+        """The reference engine's filters, with the counts that the columns have made already."""
+        pod, snapshot, release = self.asked.pod, self.asked.snapshot, self.rules.release
+        counted = {
+            each.name: each.check() for each in self.constraints if isinstance(each, Counted)
+        }
+        filters = [
+            _Ready(each.name, counted.get(each.name)) if isinstance(each, _COUNTING) else each
+            for each in self.rules.filters
+        ]
+        return prepare(pod, snapshot, release, filters)
 
     @cached_property
     def _coverage(self) -> Coverage:
         return Coverage(self.asked.snapshot.budgets, self.rules.release)
 
 
-def question(pod: Pod, columns: Columns, rules: Rules) -> Question | None:
-    """Put ``pod`` to the columns; None if it has to be put to the reference engine instead.
+def question(asked: Asked, rules: Rules) -> Question | None:
+    """Put a pod to the columns; None if it has to be put to the reference engine instead.
 
     That is a pod whose amounts don't fit 64 bits, or that contradicts itself, or that a filter
     without a twin has something to say about.
     """
-    asked = Asked(pod, columns, rules.release)
-    limits = _limits(asked, rules) if is_regular(pod.requests) else None
+    limits = _limits(asked, rules) if is_regular(asked.pod.requests) else None
     if limits is None:
         return None
     constraints: list[Constraint] = []
     by_hand = set(_irregular(asked))
-    if pod.host_ports:
+    if asked.pod.host_ports:
         by_hand |= set(asked.beside)
     for each in rules.filters:
         found = twins(each, asked)
         if found is None:
             return None
         constraints += found
-        if found and isinstance(each, PodTopologySpread | InterPodAffinity):
+        if found and isinstance(each, _COUNTING):
             by_hand |= set(asked.beside)
     return Question(
         asked,
         rules,
         tuple(constraints),
         limits,
-        by_hand=_marked(by_hand, columns),
+        by_hand=_marked(by_hand, asked.columns),
     )
 
 
@@ -162,7 +186,7 @@ def twins(each: Filter, asked: Asked) -> list[Constraint] | None:
         case PodTopologySpread():
             found = [spreading.spread(each, asked)]
         case InterPodAffinity():
-            found = [attraction.affinity(asked)]
+            found = [attraction.affinity(each, asked)]
         case _:
             idle = each.prepare(asked.pod, asked.snapshot, asked.release) == NOTHING_TO_CHECK
             return [] if idle else None

@@ -72,18 +72,14 @@ class _Room:
     def _left(self, view: View, wanted: _Wanted, promised: Ints) -> Ints:
         nodes = view.columns.nodes
         left = view.of_nodes(nodes.allocatable[wanted.place]) - wanted.amount
-        left -= view.of_nodes(nodes.requested[wanted.place])
+        left -= view.requested(wanted.place)
         left -= view.of_nodes(promised)
-        left += view.departed_of(FIRST_RESOURCE + wanted.place)
         return left
 
     def _places(self, view: View) -> Ints:
-        columns = view.columns
-        places = view.of_nodes(columns.nodes.allowed_pods) - 1
-        places -= view.of_nodes(columns.cells.used_counts())
+        places = view.of_nodes(view.columns.nodes.allowed_pods) - 1
+        places -= view.count()
         places -= view.of_nodes(self.promised_pods)
-        if view.gone is not None:
-            places += np.count_nonzero(view.gone, axis=0)
         return places
 
     def _rejection(self, short: int, hopeless: int) -> Rejection:

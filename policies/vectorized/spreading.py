@@ -17,7 +17,8 @@ import numpy as np
 from policies.columns.cells import CLASS, FLAGS
 from policies.columns.coded import Bools, Ints
 from policies.columns.table import TERMINATING
-from policies.filtering import PodTopologySpread, pod_topology_spread
+from policies.filtering import Check, PodTopologySpread, pod_topology_spread
+from policies.filtering.counting import Domain
 from policies.model import Pod, SpreadConstraint
 from policies.vectorized.asking import Asked, Constraint, Footing
 from policies.vectorized.standing import may_run_on, tolerated
@@ -36,10 +37,13 @@ def spread(spreading: PodTopologySpread, asked: Asked) -> Constraint | None:
     topologies = [topology(asked.columns, each.topology_key) for each in constraints]
     has_all_keys = np.logical_and.reduce([each.labelled for each in topologies])
     return _Spread(
+        spreading.name,
+        asked.pod,
+        constraints,
         tuple(
             _skew(constraint, where, has_all_keys & _included(constraint, asked), asked)
             for constraint, where in zip(constraints, topologies, strict=True)
-        )
+        ),
     )
 
 
@@ -48,14 +52,25 @@ class _Skew:
     """One constraint, counted, by row of the columns.
 
     ``here`` counts the row's own domain, which may be ``limit`` at most. ``included`` tells whether
-    pods that leave or join the row change the count, ``weights`` by class which pods do.
+    pods that leave or join the row change the count, ``weights`` by class which pods do. By domain,
+    ``totals`` holds the counts, and ``counted`` tells whether the domain counts at all.
     """
 
-    labelled: Bools
+    topology: Topology
+    totals: Ints
+    counted: Bools
     here: Ints
     limit: Ints
     included: Bools
     weights: Ints
+
+    def by_domain(self) -> dict[Domain, int]:
+        """Give the counts as the reference engine's filter has them."""
+        key, values = self.topology.key, self.topology.values
+        return {
+            Domain(key, str(values[domain])): int(self.totals[domain])
+            for domain in np.flatnonzero(self.counted).tolist()
+        }
 
     def moving(self, view: View) -> Ints:
         """Give what each pod counts when it leaves or joins, (depth, rows)."""
@@ -70,16 +85,24 @@ class _Skew:
 
 @dataclass(frozen=True)
 class _Spread:
+    name: str
+    pod: Pod
+    constraints: tuple[SpreadConstraint, ...]
     skews: tuple[_Skew, ...]
 
     def judge(self, view: View, verdicts: Verdicts) -> None:
         for skew in self.skews:
-            verdicts.refuse(~view.marks(skew.labelled), pod_topology_spread.NO_LABEL)
+            verdicts.refuse(~view.marks(skew.topology.labelled), pod_topology_spread.NO_LABEL)
             over = skew.count(view) > view.of_nodes(skew.limit)
             verdicts.refuse(over, pod_topology_spread.SKEWED)
 
     def footing(self, view: View) -> Footing | None:
         return _SpreadFooting(view, self.skews)
+
+    def check(self) -> Check:
+        """Give the same constraint as the reference engine has it."""
+        counted = [skew.by_domain() for skew in self.skews]
+        return pod_topology_spread.counted_check(self.pod, self.constraints, counted)
 
 
 class _SpreadFooting:
@@ -109,7 +132,9 @@ def _skew(constraint: SpreadConstraint, where: Topology, included: Bools, asked:
     counted = np.zeros(len(where.values), np.bool_)
     counted[where.domains[included]] = True
     return _Skew(
-        labelled=where.labelled,
+        topology=where,
+        totals=counts,
+        counted=counted,
         here=np.where(counted, counts, 0).take(where.domains),
         limit=_limits(constraint, counts, counted, asked.pod).take(where.domains),
         included=included,

@@ -12,6 +12,7 @@ import numpy as np
 
 from policies.columns import Columns
 from policies.columns.coded import Bools, Ints
+from policies.filtering.counting import Domain
 from policies.vectorized.view import View
 
 
@@ -56,6 +57,12 @@ class Tally:
         if view.gone is not None:
             here -= view.departed(self.cell_weights(view))
         return here
+
+    def by_domain(self) -> dict[Domain, int]:
+        """Give the counts as the reference engine's filters have them."""
+        counted = np.flatnonzero(self.counts).tolist()
+        values, key = self.topology.values, self.topology.key
+        return {Domain(key, str(values[place])): int(self.counts[place]) for place in counted}
 
     def labelled(self, view: View) -> Bools:
         """Tell which rows are in a domain."""

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from policies.columns import Columns
+from policies.columns.cells import FIRST_RESOURCE, NOBODY, PRIORITY
 from policies.columns.coded import Bools, Ints
 
 Rows = slice | Ints
@@ -20,11 +21,17 @@ Rows = slice | Ints
 
 @dataclass(frozen=True)
 class View:
-    """The rows ``rows`` of ``columns``; ``gone`` marks the pods that are away, (depth, rows)."""
+    """The rows ``rows`` of ``columns``, without the pods that are marked.
+
+    ``gone`` marks pods that left their row in a dry run (depth, rows), while the rest of the
+    cluster stays as it was counted; ``absent`` those that are to be taken for not being there at
+    all (depth, width of the columns), so that they are not counted in the first place.
+    """
 
     columns: Columns
     rows: Rows
     gone: Bools | None = None
+    absent: Bools | None = None
     _channels: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
     _departed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -48,15 +55,35 @@ class View:
         if len(places) == len(self):
             return self
         gone = None if self.gone is None else self.gone[:, places]
-        return View(self.columns, self.numbers[places], gone)
+        return View(self.columns, self.numbers[places], gone, self.absent)
 
     def channel(self, channel: int) -> Ints:
-        """Give the values of one channel, (depth, rows)."""
+        """Give the values of one channel, (depth, rows); pods that are absent count as nobody."""
         known = self._channels.get(channel)
         if known is None:
             known = self.columns.cells.used()[channel][:, self.rows]
+            if self.absent is not None:
+                nobody = NOBODY if channel == PRIORITY else 0
+                known = np.where(self.absent[:, self.rows], nobody, known)
             self._channels[channel] = known
         return known
+
+    def requested(self, place: int) -> Ints:
+        """Give how much of the resource at ``place`` the pods of each row ask."""
+        requested = self.of_nodes(self.columns.nodes.requested[place])
+        if self.gone is None and self.absent is None:
+            return requested
+        if self.absent is None:
+            return requested - self.departed_of(FIRST_RESOURCE + place)
+        present: Ints = self.channel(FIRST_RESOURCE + place).sum(axis=0)
+        return present - self.departed_of(FIRST_RESOURCE + place)
+
+    def count(self) -> Ints:
+        """Give how many pods are on each row."""
+        count = self.of_nodes(self.columns.cells.used_counts())
+        if self.absent is not None:
+            count = count - np.count_nonzero(self.absent[:, self.rows], axis=0)
+        return count if self.gone is None else count - np.count_nonzero(self.gone, axis=0)
 
     def of_nodes(self, values: Ints) -> Ints:
         """Pick the rows out of a value for each node of the columns."""

@@ -21,7 +21,7 @@ from policies.policy import (
     candidate_order,
     pod_order,
 )
-from policies.reference import filter_nodes, preempt
+from policies.reference import filter_leniently, filter_nodes, preempt
 from policies.upstream import NEWEST, RELEASES, Release
 from policies.vectorized import Vectorized
 from tests.strategies import NODES, Cluster, clusters, rich_clusters
@@ -65,10 +65,12 @@ def test_any_nodes_tried_and_any_filtered(
 ) -> None:
     rules, pod, snapshot = Rules(release), cluster.preemptor, cluster.snapshot
     names = list(snapshot.nodes)
-    among = data.draw(st.lists(st.sampled_from(names), unique=True), label="among")
+    among = data.draw(st.lists(st.sampled_from([*names, "unknown"]), unique=True), label="among")
     potential = data.draw(st.lists(st.sampled_from([*NODES, "unknown"])), label="potential")
     engine = Vectorized(rules)
     assert engine.filter_nodes(pod, snapshot, among) == filter_nodes(pod, snapshot, rules, among)
+    lenient = filter_leniently(pod, snapshot, rules, among)
+    assert engine.filter_leniently(pod, snapshot, among) == lenient
     assert engine.preempt(pod, snapshot, potential, among) == preempt(
         pod, snapshot, rules, potential, among
     )
