@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from extender.kube.objects import Namespace
 from extender.overlay import Overlay, Promise
 from extender.sinks import PodTable, Table
+from extender.storage_sinks import StorageTables
 from policies.model import DisruptionBudget, Node, NodeState, Snapshot
 from policies.selectors import Labels
 
@@ -39,6 +40,7 @@ class LiveCluster:
         self.nodes = Table[Node](lambda node: node.name, self._touch_node)
         self.budgets = Table[DisruptionBudget](_budget_key, self._touch_any)
         self.namespaces = Table[Namespace](lambda namespace: namespace.name, self._touch_any)
+        self.storage = StorageTables(self._touch_any)
 
     @property
     def promises(self) -> int:
@@ -52,6 +54,7 @@ class LiveCluster:
             "pods": len(self.pods.by_key),
             "poddisruptionbudgets": len(self.budgets.by_key),
             "namespaces": len(self.namespaces.by_key),
+            **self.storage.sizes(),
         }
 
     def promise(self, promise: Promise) -> None:
@@ -81,6 +84,7 @@ class LiveCluster:
             budgets=self.budgets.view(),
             namespaces=self._labels(),
             repelling=tuple(pod for pod in self.pods.repelling() if pod.node_name in states),
+            storage=self.storage.storage(),
             generation=self._current.generation + 1,
         )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from policies.selectors import Labels, LabelSelector, NodeSelector, Requirement, Taint, Toleration
+from policies.storage import NO_STORAGE, PodStorage, Storage
 
 NO_LABELS: Labels = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is written, not a bind
@@ -106,8 +107,8 @@ class Pod:
     DisruptionTarget condition is True with reason PreemptionByScheduler); ``promised``, that it is
     a victim of a decision that the watch does not show yet. ``resource_names`` are
     those that any container requests or limits, even at zero. ``affinity`` and
-    ``anti_affinity`` are required terms, ``spread`` hard constraints; ``filters`` names the in-tree
-    filters beyond these that the pod's spec calls for (volumes, device claims).
+    ``anti_affinity`` are required terms, ``spread`` hard constraints. ``storage`` is None for a pod
+    without volumes and device claims, as most are.
     """
 
     namespace: str
@@ -132,7 +133,7 @@ class Pod:
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
-    filters: frozenset[str] = frozenset()
+    storage: PodStorage | None = None
 
     @property
     def key(self) -> str:
@@ -254,13 +255,14 @@ class Snapshot:
 
     ``generation`` grows with every change, so two snapshots of one cluster with the same generation
     are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods whose required
-    anti-affinity may keep others away.
+    anti-affinity may keep others away. ``storage`` is what stands behind volumes and device claims.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
     budgets: tuple[DisruptionBudget, ...] = ()
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     repelling: tuple[Pod, ...] = ()
+    storage: Storage = NO_STORAGE
     generation: int = 0
 
 
@@ -269,6 +271,7 @@ def assemble(
     pods: Iterable[Pod] = (),
     budgets: Iterable[DisruptionBudget] = (),
     namespaces: Mapping[str, Labels] | None = None,
+    storage: Storage = NO_STORAGE,
 ) -> Snapshot:
     """Build a snapshot from loose objects.
 
@@ -291,6 +294,7 @@ def assemble(
         budgets=tuple(budgets),
         namespaces=dict(namespaces or {}),
         repelling=tuple(p for state in states.values() for p in state.pods if p.anti_affinity),
+        storage=storage,
     )
 
 

@@ -62,7 +62,13 @@ def filter_nodes(
             feasible.append(name)
         else:
             rejected[name] = rejection
-    return FilterDecision(pod, tuple(feasible), rejected, pipeline.conflict, _unjudged(pod, rules))
+    return FilterDecision(
+        pod,
+        tuple(feasible),
+        rejected,
+        pipeline.conflict,
+        unjudged(pod, snapshot, rules.release, rules.filters),
+    )
 
 
 def preempt(
@@ -201,7 +207,3 @@ def _outcome(
 
 def _refusal(text: str, rules: Rules) -> str:
     return f"{_CLAIMS if rules.release.mentions_claims else ''}{_PREFIX}{text}"
-
-
-def _unjudged(pod: Pod, rules: Rules) -> frozenset[str]:
-    return unjudged(pod) if rules.filters == IN_TREE else frozenset()

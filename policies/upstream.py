@@ -3,7 +3,7 @@
 Each field of :class:`Release` is one rule that changed; the table below gives the release in which
 it did. Read from the sources of v1.30.12, v1.31.14, v1.32.10, v1.33.6, v1.34.2, v1.35.0, v1.36.0
 and v1.37.0 (pkg/scheduler, component-helpers/resource); 1.38 follows the merged pull requests
-135486, 139210, 140999 and 141785.
+135486, 139210, 140999 and 141785. Gates count as they are by default.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ class TaintReason(Enum):
     COUNTED = "node(s) had untolerated taint(s)"
 
 
+class PortworxMigration(Enum):
+    """Whether volumes of the in-tree Portworx plugin count as those of its CSI driver."""
+
+    OFF = "never"
+    ANNOTATED = "on nodes whose CSINode says so"
+    ALWAYS = "on every node that has a CSINode"
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """The rules of one minor release of kube-scheduler."""
@@ -61,6 +69,15 @@ class Release:
     victimless_candidates: (
         bool  # an extender may be offered, and may answer, a node without victims
     )
+    claim_in_use_is_of_the_node: bool  # a ReadWriteOncePod claim in use: "node has pod using …"
+    volume_affinity_is_a_conflict: bool  # … "had volume node affinity conflict", later reworded
+    node_lists_volume_limits: bool  # status.allocatable of a node limits volumes, too
+    attachments_count: bool  # a VolumeAttachment takes a place, whether or not a pod uses it
+    driver_may_be_required: bool  # CSIDriver.spec.preventPodSchedulingIfMissing is heeded
+    portworx: PortworxMigration
+    device_claims: bool  # DynamicResources filters (GA, and on, since 1.34)
+    binding_conditions: bool  # an allocated device may have to become ready first
+    claim_owner_is_capitalised: bool  # "was not created for Pod …", earlier "for pod …"
 
 
 class UnknownReleaseError(ValueError):
@@ -90,6 +107,21 @@ def _release(minor: int) -> Release:
         ),
         empty_selector=EmptySelector.EVERYTHING if minor >= 38 else EmptySelector.NOTHING,
         victimless_candidates=minor >= 38,
+        claim_in_use_is_of_the_node=minor < 34,
+        volume_affinity_is_a_conflict=minor < 33,
+        node_lists_volume_limits=minor < 32,
+        attachments_count=minor >= 32,
+        driver_may_be_required=minor >= 37,
+        portworx=(
+            PortworxMigration.OFF
+            if minor < 31
+            else PortworxMigration.ANNOTATED
+            if minor < 36
+            else PortworxMigration.ALWAYS
+        ),
+        device_claims=minor >= 34,
+        binding_conditions=minor >= 36,
+        claim_owner_is_capitalised=minor >= 36,
     )
 
 

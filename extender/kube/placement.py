@@ -28,6 +28,11 @@ def node_affinity(affinity: shapes.Affinity) -> NodeSelector | None:
     if not required:
         return None
     path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    return node_selector(path, required)
+
+
+def node_selector(path: str, required: shapes.RequiredTerms) -> NodeSelector:
+    """Compile a node selector; ``path`` is where it stands. Raises FieldError."""
     return NodeSelector(
         tuple(
             NodeSelectorTerm(

@@ -40,6 +40,15 @@ CHANGES = {
     "budget_after_violation": ["1.37"],
     "empty_selector": ["1.38"],
     "victimless_candidates": ["1.38"],
+    "claim_in_use_is_of_the_node": ["1.34"],
+    "volume_affinity_is_a_conflict": ["1.33"],
+    "node_lists_volume_limits": ["1.32"],
+    "attachments_count": ["1.32"],
+    "driver_may_be_required": ["1.37"],
+    "portworx": ["1.31", "1.36"],
+    "device_claims": ["1.34"],
+    "binding_conditions": ["1.36"],
+    "claim_owner_is_capitalised": ["1.36"],
 }
 
 
