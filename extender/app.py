@@ -14,7 +14,7 @@ from aiohttp import web
 
 from extender.kube.decoding import ObjectError
 from extender.metrics import CONTENT_TYPE
-from extender.service import NotReadyError, Service, UnknownVerbError
+from extender.service import Feed, NotReadyError, Service, UnknownVerbError
 from extender.verbs import VERBS
 from extender.wire import WireError
 
@@ -88,15 +88,22 @@ def _ready_handler(service: Service) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         missing = service.waiting_for()
         lines = [
-            f"[{'-' if kind in missing else '+'}] {kind} "
-            f"{'not synced' if kind in missing else 'synced'}"
-            for kind in service.feeds
+            f"[{'+' if feed.settled else '-'}] {kind} {_condition(feed)}"
+            for kind, feed in service.feeds.items()
         ]
         verdict = f"not ready: waiting for {', '.join(missing)}" if missing else "ok"
         shown = [*lines, verdict] if "verbose" in request.query else [verdict]
         return web.Response(status=503 if missing else 200, text="\n".join(shown) + "\n")
 
     return handle
+
+
+def _condition(feed: Feed) -> str:
+    if feed.synced:
+        return "synced"
+    return (
+        "refused by the server: pods that need it are not judged" if feed.settled else "not synced"
+    )
 
 
 def _metrics_handler(service: Service) -> Handler:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
 
 from extender.cluster import LiveCluster
+from extender.kube import storage
 from extender.kube.decoding import ObjectError, Unreadable, tolerant
 from extender.kube.manifests import Manifest, ManifestError, read_manifests
 from extender.kube.objects import (
@@ -20,6 +21,7 @@ from extender.kube.objects import (
 )
 from extender.kube.pods import decode_written_pod
 from extender.kube.workloads import WORKLOAD_DECODERS
+from extender.storage_sinks import StorageTable, StorageTables
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
 
@@ -61,6 +63,7 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
     cluster.budgets.replace(_decoded(manifests, "PodDisruptionBudget", decode_budget))
     for kind, decode in WORKLOAD_DECODERS.items():
         cluster.workloads[kind].replace(_decoded(manifests, kind, decode))
+    _load_storage(cluster.storage, manifests)
     found = _decoded(manifests, "PriorityClass", decode_priority_class)
     classes = {each.name: each for each in found if isinstance(each, PriorityClass)}
     classes = {**_SYSTEM_CLASSES, **classes}
@@ -74,6 +77,26 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
 
     cluster.pods.replace(_decoded(manifests, "Pod", read_pod))
     return ClusterFiles(cluster.snapshot(), classes)
+
+
+def _load_storage(tables: StorageTables, manifests: Sequence[Manifest]) -> None:
+    """Fill the tables; of a kind that the files say nothing of, nothing is known.
+
+    Of attachments and drivers that heed it there may well be none.
+    """
+    kinds = {manifest.kind for manifest in manifests} | {"CSIDriver", "VolumeAttachment"}
+
+    def load(kind: str, decode: Callable[[bytes], T], table: StorageTable[T]) -> None:
+        if kind in kinds:
+            table.replace(_decoded(manifests, kind, decode))
+
+    load("PersistentVolumeClaim", storage.decode_claim, tables.claims)
+    load("PersistentVolume", storage.decode_volume, tables.volumes)
+    load("StorageClass", storage.decode_storage_class, tables.classes)
+    load("CSINode", storage.decode_csi_node, tables.csi_nodes)
+    load("CSIDriver", storage.decode_csi_driver, tables.drivers)
+    load("VolumeAttachment", storage.decode_attachment, tables.attachments)
+    load("ResourceClaim", storage.decode_resource_claim, tables.devices)
 
 
 def load_pod(path: str, cluster: ClusterFiles, release: Release) -> Pod:

@@ -4,8 +4,10 @@ kube-scheduler asks only about nodes that passed its own filters, and its view i
 watch. Where the two disagree, refusing a node for a pod that has left it already would make
 kube-scheduler preempt a second time; so a node is refused only if the pod fits it neither with the
 departing pods there nor without them, and a node that was sent as an object is taken as sent. The
-pods on nodes that were not sent count as well: they attract, repel and are spread. Every refused
-node is named with its reason: one that is only dropped has no status, and preemption would skip it.
+pods on nodes that were not sent count as well: they attract, repel and are spread. What stands
+behind volumes and device claims changes in the very moment that makes kube-scheduler ask (a claim
+was bound, a volume detached), so its word is taken there. Every refused node is named with its
+reason: one that is only dropped has no status, and preemption would skip it.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from extender.kube.pods import decode_pod
 from extender.verdict import Answer, Situation
 from policies import decide_filter
 from policies.decision import Code, FilterDecision, Rejection, refused, unresolvable
+from policies.filtering import STORAGE_FILTERS
 from policies.model import Node, NodeState, Pod, Snapshot
 from policies.reference import Rules
 
@@ -65,7 +68,7 @@ def answer(args: FilterArgs, situation: Situation) -> Answer:
     """Decide, and name the nodes that fit and why each other one does not."""
     states, failed = _as_sent(args, situation.snapshot)
     seen = replace(situation.snapshot, nodes={**situation.snapshot.nodes, **states})
-    decision = _most_lenient(args.pod, seen, situation.rules, states)
+    decision = _most_lenient(args.pod, seen, _without_storage(situation.rules), states)
     decision = replace(decision, rejected={**decision.rejected, **failed})
     return Answer(wire.encode(_result(args, decision)), decision)
 
@@ -86,6 +89,11 @@ def _as_sent(
         else:
             states[name] = state if sent is None else replace(state, node=sent)
     return states, failed
+
+
+def _without_storage(rules: Rules) -> Rules:
+    filters = tuple(each for each in rules.filters if each.name not in STORAGE_FILTERS)
+    return replace(rules, filters=filters)
 
 
 def _most_lenient(

@@ -24,8 +24,13 @@ class Feed(Protocol):
         """Follow the server until cancelled."""
         ...
 
-    async def wait_synced(self) -> None:
-        """Return once the first list has arrived."""
+    async def wait_settled(self) -> None:
+        """Return once the first list has arrived, or need not be waited for."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether the first list has arrived, or need not be waited for."""
         ...
 
     @property
@@ -62,7 +67,7 @@ class Service:
 
     def waiting_for(self) -> list[str]:
         """Name the kinds of objects whose first list has not arrived."""
-        return [kind for kind, feed in self.feeds.items() if not feed.synced]
+        return [kind for kind, feed in self.feeds.items() if not feed.settled]
 
     def silence(self) -> float:
         """Give the seconds since the server last said anything on any watch."""

@@ -8,48 +8,20 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 from aiohttp import web
 
 from extender.app import build_app
 from extender.cluster import LiveCluster
 from extender.config import Config, filters_of, find_policy
+from extender.feeds import informers
 from extender.journal import Journal
 from extender.kube.client import Client
 from extender.kube.clock import Clock
-from extender.kube.decoding import Decode, Unreadable, tolerant
-from extender.kube.informer import Informer, Sink
-from extender.kube.objects import decode_budget, decode_namespace, decode_node
-from extender.kube.pods import decode_pod
-from extender.kube.resources import (
-    NAMESPACES,
-    NODES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    SERVICES,
-    STATEFUL_SETS,
-    Resource,
-)
 from extender.kube.transport import Transport
-from extender.kube.workloads import WORKLOAD_DECODERS
-from extender.service import Feed, Service
-from policies.filtering import reads_workloads
-from policies.model import Pod
+from extender.service import Service
 from policies.reference import Rules
 from policies.upstream import release
-from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
-
-T = TypeVar("T")
-
-_WORKLOADS = {
-    SERVICE: SERVICES,
-    REPLICATION_CONTROLLER: REPLICATION_CONTROLLERS,
-    REPLICA_SET: REPLICA_SETS,
-    STATEFUL_SET: STATEFUL_SETS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +32,9 @@ class Running:
     service: Service
 
     async def wait_synced(self) -> None:
-        """Return once every cache has had its first list."""
+        """Return once every cache has had its first list, or can do without."""
         for feed in self.service.feeds.values():
-            await feed.wait_synced()
+            await feed.wait_settled()
 
 
 @asynccontextmanager
@@ -79,19 +51,19 @@ async def running(
     """
     rules = Rules(release(config.upstream), filters_of(config), find_policy(config.policy))
     cluster = LiveCluster(clock.monotonic)
-    informers = _informers(cluster, Client(transport), rules, clock, rng)
+    feeds = informers(cluster, Client(transport), rules, clock, rng)
     service = Service(
         cluster,
         rules,
         clock,
         config.search,
         config.promise_seconds,
-        informers,
+        feeds,
         journal=journal or Journal(),
     )
     app = build_app(service, config.path_prefixes, config.body_limit_mib * 2**20)
     async with _listening(app, config) as url, asyncio.TaskGroup() as following:
-        tasks = [following.create_task(informer.run()) for informer in informers.values()]
+        tasks = [following.create_task(feed.run()) for feed in feeds.values()]
         try:
             yield Running(url, service)
         finally:
@@ -120,29 +92,3 @@ async def _listening(app: web.Application, config: Config) -> AsyncIterator[str]
         yield f"http://{host}:{port}"
     finally:
         await runner.cleanup()
-
-
-def _informers(
-    cluster: LiveCluster, client: Client, rules: Rules, clock: Clock, rng: random.Random
-) -> dict[str, Feed]:
-    def follow(
-        resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
-    ) -> Feed:
-        return Informer(client, resource, tolerant(kind, decode), sink, clock, rng)
-
-    def read_pod(raw: bytes) -> Pod:
-        return decode_pod(raw, rules.release)
-
-    feeds = {
-        "nodes": follow(NODES, "Node", decode_node, cluster.nodes),
-        "pods": follow(PODS, "Pod", read_pod, cluster.pods),
-        "poddisruptionbudgets": follow(
-            POD_DISRUPTION_BUDGETS, "PodDisruptionBudget", decode_budget, cluster.budgets
-        ),
-        "namespaces": follow(NAMESPACES, "Namespace", decode_namespace, cluster.namespaces),
-    }
-    if reads_workloads(rules.filters):
-        for kind, resource in _WORKLOADS.items():
-            table = cluster.workloads[kind]
-            feeds[resource.plural] = follow(resource, kind, WORKLOAD_DECODERS[kind], table)
-    return feeds

@@ -16,7 +16,7 @@ from policies.model import Pod
 
 
 class Code(Enum):
-    """Why a node was refused; the value is the phrase, with a place for a detail if it has one."""
+    """Why a node was refused; the value is the phrase, with a place for each detail it has."""
 
     UNSCHEDULABLE = "node(s) were unschedulable"
     OTHER_NODE = "node(s) didn't match the requested node name"
@@ -34,6 +34,41 @@ class Code(Enum):
     HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
     TOO_MANY_PODS = "Too many pods"
     INSUFFICIENT = "Insufficient {0}"
+    NO_DISK = "node(s) had no available disk"
+    CLAIM_IN_USE_HERE = (
+        "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+        "access mode"
+    )
+    CLAIM_IN_USE = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
+    TOO_MANY_VOLUMES = "node(s) exceed max volume count"
+    NO_DRIVER = "{0} CSI driver is not installed on the node"
+    NO_CLAIM_TO_COUNT = 'looking up PVC {0}/{1}: persistentvolumeclaim "{1}" not found'
+    VOLUME_CONFLICT = "node(s) had volume node affinity conflict"
+    VOLUME_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
+    VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+    VOLUME_ZONE = "node(s) had no available volume zone"
+    NO_CLAIM = 'persistentvolumeclaim "{0}" not found'
+    NO_EPHEMERAL_CLAIM = (
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "{0}"'
+    )
+    CLAIM_LOST = 'persistentvolumeclaim "{0}" bound to non-existent persistentvolume "{1}"'
+    CLAIM_DELETED = 'persistentvolumeclaim "{0}" is being deleted'
+    CLAIM_OF_OTHER = "PVC {0} was not created for pod {1} (pod is not owner)"
+    CLAIM_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+    CLAIM_WITHOUT_CLASS = "PersistentVolumeClaim had no pv name and storageClass name"
+    NO_CLASS = 'storageclass.storage.k8s.io "{0}" not found'
+    NO_VOLUME_NAME = "PersistentVolume had no name"
+    NO_VOLUME = 'persistentvolume "{0}" not found'
+    NO_DEVICE_CLAIM_YET = 'pod "{0}": ResourceClaim not created yet'
+    NO_DEVICE_SOURCE = 'pod "{0}", spec.resourceClaim "{1}": none of the supported fields are set'
+    NO_DEVICE_CLAIM = 'could not find ResourceClaim "{0}"'
+    DEVICE_CLAIM_DELETED = 'resourceclaim "{0}" is being deleted'
+    DEVICE_CLAIM_OF_OTHER = "ResourceClaim {0} was not created for pod {1} (pod is not owner)"
+    DEVICE_CLAIM_OF_OTHER_POD = "ResourceClaim {0} was not created for Pod {1} (Pod is not owner)"
+    DEVICES_ELSEWHERE = "resourceclaim not available on the node"
     NO_VICTIMS = "No preemption victims found for incoming pod"
     NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{0}"'
     NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -45,13 +80,14 @@ class Code(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code with its detail; ``str()`` gives kube-scheduler's phrase."""
+    """A code with its details; ``str()`` gives kube-scheduler's phrase."""
 
     code: Code
     detail: str = ""
+    second: str = ""
 
     def __str__(self) -> str:
-        return self.code.value.format(self.detail)
+        return self.code.value.format(self.detail, self.second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +106,9 @@ def refused(code: Code, detail: str = "") -> Rejection:
     return Rejection((Reason(code, detail),), resolvable=True)
 
 
-def unresolvable(code: Code, detail: str = "") -> Rejection:
+def unresolvable(code: Code, detail: str = "", second: str = "") -> Rejection:
     """Build a rejection that eviction cannot resolve (upstream: UnschedulableAndUnresolvable)."""
-    return Rejection((Reason(code, detail),), resolvable=False)
+    return Rejection((Reason(code, detail, second),), resolvable=False)
 
 
 def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
@@ -94,7 +130,7 @@ class FilterDecision:
     """Where a pod fits now.
 
     ``conflict`` is set when the pod contradicts itself, so that no node was even looked at;
-    ``unjudged`` names in-tree filters that concern the pod and are not implemented here.
+    ``unjudged`` names in-tree filters that have more to say of the pod than can be judged here.
     """
 
     pod: Pod
@@ -138,8 +174,8 @@ class PreemptionDecision:
     ``reason`` says why the pod is not eligible, or needs no preemption (else it is empty).
     ``rejected`` holds every node that is no candidate. ``decided_by`` names the criterion that
     separated the winner from its closest rival (None: there was none). ``message`` is the text of
-    the pod's FailedScheduling event. ``unjudged`` names in-tree filters that concern the pod and
-    are not implemented here: with any, the victims may not suffice.
+    the pod's FailedScheduling event. ``unjudged`` names in-tree filters that have more to say of
+    the pod than can be judged here: with any, the victims may not suffice.
     """
 
     pod: Pod

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from policies.selectors import Labels, LabelSelector, NodeSelector, Requirement, Taint, Toleration
+from policies.storage import NO_STORAGE, PodStorage, Storage
 from policies.workloads import Owner, Workload
 
 NO_LABELS: Labels = {}
@@ -121,8 +122,8 @@ class Pod:
     a victim of a decision that the watch does not show yet. ``resource_names`` are
     those that any container requests or limits, even at zero. ``affinity`` and
     ``anti_affinity`` are required terms, ``spread`` hard constraints, ``soft_spread`` whether there
-    are others; ``controller`` is what the pod belongs to. ``filters`` names the in-tree filters
-    beyond these that the pod's spec calls for (volumes, device claims).
+    are others; ``controller`` is what the pod belongs to. ``storage`` is None for a pod without
+    volumes and device claims, as most are.
     """
 
     namespace: str
@@ -149,7 +150,7 @@ class Pod:
     spread: tuple[SpreadConstraint, ...] = ()
     soft_spread: bool = False
     controller: Owner | None = None
-    filters: frozenset[str] = frozenset()
+    storage: PodStorage | None = None
 
     @property
     def key(self) -> str:
@@ -266,7 +267,8 @@ class Snapshot:
     ``generation`` grows with every change, so two snapshots of one cluster with the same generation
     are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods whose required
     anti-affinity may keep others away. ``workloads`` are what may select pods, by namespace; they
-    are there only if a filter reads them.
+    are there only if a filter reads them. ``storage`` is what stands behind volumes and device
+    claims.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
@@ -274,6 +276,7 @@ class Snapshot:
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     repelling: tuple[Pod, ...] = ()
     workloads: Mapping[str, tuple[Workload, ...]] = field(default_factory=dict)
+    storage: Storage = NO_STORAGE
     generation: int = 0
 
 
@@ -283,6 +286,7 @@ def assemble(
     budgets: Iterable[DisruptionBudget] = (),
     namespaces: Mapping[str, Labels] | None = None,
     workloads: Iterable[Workload] = (),
+    storage: Storage = NO_STORAGE,
 ) -> Snapshot:
     """Build a snapshot from loose objects.
 
@@ -309,6 +313,7 @@ def assemble(
         namespaces=dict(namespaces or {}),
         repelling=tuple(p for state in states.values() for p in state.pods if p.anti_affinity),
         workloads={namespace: tuple(them) for namespace, them in selecting.items()},
+        storage=storage,
     )
 
 

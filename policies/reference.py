@@ -21,7 +21,7 @@ from policies.decision import (
     Rejection,
 )
 from policies.departing import concerned, without_departing
-from policies.filtering import IN_TREE, Filter, complete, prepare, unjudged
+from policies.filtering import IN_TREE, Filter, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
 from policies.preemption import Coverage, ineligibility, select_victims
@@ -64,7 +64,11 @@ def filter_nodes(
         else:
             rejected[name] = rejection
     return FilterDecision(
-        pod, tuple(feasible), rejected, pipeline.conflict, unjudged_by(rules, pod)
+        pod,
+        tuple(feasible),
+        rejected,
+        pipeline.conflict,
+        unjudged(pod, snapshot, rules.release, rules.filters),
     )
 
 
@@ -225,8 +229,3 @@ def _outcome(
 
 def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
     return (reason for rejection in rejections for reason in rejection.reasons)
-
-
-def unjudged_by(rules: Rules, pod: Pod) -> frozenset[str]:
-    """Name the in-tree filters that concern ``pod`` and that ``rules`` lack for want of a twin."""
-    return unjudged(pod) if complete(rules.filters) else frozenset()

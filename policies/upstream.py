@@ -58,6 +58,14 @@ class TaintReason(Enum):
     COUNTED = "node(s) had untolerated taint(s)"
 
 
+class PortworxMigration(Enum):
+    """Whether volumes of the in-tree Portworx plugin count as those of its CSI driver."""
+
+    OFF = "never"
+    ANNOTATED = "on nodes whose CSINode says so"
+    ALWAYS = "on every node that has a CSINode"
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """The rules of one minor release of kube-scheduler."""
@@ -79,6 +87,15 @@ class Release:
     )
     waits_without_status: bool  # a nominated node that filtering gave no status is waited for
     node_name_limits: bool  # a pod that names its node keeps the others from being examined
+    claim_in_use_is_of_the_node: bool  # a ReadWriteOncePod claim in use: "node has pod using …"
+    volume_affinity_is_a_conflict: bool  # … "had volume node affinity conflict", later reworded
+    node_lists_volume_limits: bool  # status.allocatable of a node limits volumes, too
+    attachments_count: bool  # a VolumeAttachment takes a place, whether or not a pod uses it
+    driver_may_be_required: bool  # CSIDriver.spec.preventPodSchedulingIfMissing is heeded
+    portworx: PortworxMigration
+    device_claims: bool  # DynamicResources filters (GA, and on, since 1.34)
+    binding_conditions: bool  # an allocated device may have to become ready first
+    claim_owner_is_capitalised: bool  # "was not created for Pod …", earlier "for pod …"
 
 
 class UnknownReleaseError(ValueError):
@@ -110,6 +127,21 @@ def _release(minor: int) -> Release:
         victimless_candidates=minor >= 38,
         waits_without_status=minor < 32,
         node_name_limits=minor >= 37,
+        claim_in_use_is_of_the_node=minor < 34,
+        volume_affinity_is_a_conflict=minor < 33,
+        node_lists_volume_limits=minor < 32,
+        attachments_count=minor >= 32,
+        driver_may_be_required=minor >= 37,
+        portworx=(
+            PortworxMigration.OFF
+            if minor < 31
+            else PortworxMigration.ANNOTATED
+            if minor < 36
+            else PortworxMigration.ALWAYS
+        ),
+        device_claims=minor >= 34,
+        binding_conditions=minor >= 36,
+        claim_owner_is_capitalised=minor >= 36,
     )
 
 

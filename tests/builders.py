@@ -20,7 +20,7 @@ pod's UID is its name unless a test says otherwise, and times are whole seconds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +40,20 @@ from policies.model import (
 from policies.quantity import parse_quantity
 from policies.requests import as_resources
 from policies.selectors import LabelSelector, Taint, Toleration, equals_all
+from policies.storage import (
+    NOTHING_STORED,
+    ClaimVolume,
+    CsiVolume,
+    DeviceClaim,
+    Disk,
+    Kind,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodStorage,
+    StorageClass,
+    Stored,
+    stored,
+)
 from policies.workloads import Workload
 
 SECOND = 10**9
@@ -67,9 +81,16 @@ def pod(
     started: int | None = None,
     uid: str | None = None,
     namespace: str = "default",
+    volumes: Iterable[str | ClaimVolume | Disk] = (),
+    devices: Iterable[DeviceClaim] = (),
     **fields: Any,
 ) -> Pod:
-    """Build a pod bound to node ``on``, or pending; ``fields`` are those of policies.model.Pod."""
+    """Build a pod bound to node ``on``, or pending; ``fields`` are those of policies.model.Pod.
+
+    A volume that is a name is that of a claim.
+    """
+    mounted = tuple(ClaimVolume(each) if isinstance(each, str) else each for each in volumes)
+    behind = PodStorage(mounted, tuple(devices))
     return Pod(
         namespace=namespace,
         name=name,
@@ -78,6 +99,7 @@ def pod(
         started_ns=None if started is None else started * SECOND,
         requests=amounts(cpu, memory, storage, others),
         host_ports=frozenset(host_port(each) for each in ports),
+        storage=behind if behind != NOTHING_STORED else None,
         **fields,
     )
 
@@ -116,17 +138,42 @@ def budget(
     return DisruptionBudget(namespace, name, selector, allowed, frozenset(disrupted))
 
 
+def claim(
+    name: str = "data", volume: str = "", *, namespace: str = "default", **fields: Any
+) -> PersistentVolumeClaim:
+    """Build a claim, bound to ``volume`` if there is one."""
+    return PersistentVolumeClaim(namespace, name, volume, **{"bound": bool(volume), **fields})
+
+
+def volume(
+    name: str, handle: str = "", driver: str = "csi.example.com", **fields: Any
+) -> PersistentVolume:
+    """Build a volume, of a CSI driver if it has a handle."""
+    return PersistentVolume(name, csi=CsiVolume(driver, handle) if handle else None, **fields)
+
+
+LATE = StorageClass("late", "csi.example.com", waits=True)
+"""A class whose volumes are bound only when a pod that needs one is scheduled."""
+
+
+def late_claim(name: str = "data") -> PersistentVolumeClaim:
+    """Build a claim that waits for its first pod; nothing can be judged of that."""
+    return claim(name, storage_class=LATE.name)
+
+
 def snapshot(
-    *things: Node | Pod | DisruptionBudget,
+    *things: Node | Pod | DisruptionBudget | Stored,
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
+    unknown: Collection[Kind] = (),
     workloads: Iterable[Workload] = (),
 ) -> Snapshot:
-    """Put nodes, pods and budgets, in any order, into a snapshot."""
+    """Put nodes, pods, budgets, claims and volumes, in any order, into a snapshot."""
     return assemble(
         nodes=[thing for thing in things if isinstance(thing, Node)],
         pods=[thing for thing in things if isinstance(thing, Pod)],
         budgets=[thing for thing in things if isinstance(thing, DisruptionBudget)],
         namespaces=namespaces,
+        storage=stored((thing for thing in things if isinstance(thing, Stored)), unknown),
         workloads=workloads,
     )
 

@@ -24,7 +24,10 @@ from policies.selectors import LabelSelector, Requirement, SelectorError, label_
 class Shape(Protocol):
     """An object's shape; its metadata names it."""
 
-    metadata: shapes.Meta
+    @property
+    def metadata(self) -> shapes.Meta:
+        """What names the object."""
+        ...
 
 
 S = TypeVar("S", bound=Shape)

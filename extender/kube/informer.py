@@ -48,6 +48,7 @@ MIN_WATCH_SECONDS = 300
 SHORT_WATCH_SECONDS = 1.0
 MAX_RETRY_AFTER_SECONDS = 300.0
 _REPEATABLE = frozenset({401, 403, 408, 429})
+_REFUSALS = frozenset({403, 404})
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -102,6 +103,7 @@ class Informer(Generic[T]):
         self._backoff = Backoff(clock, rng)
         self._log = structlog.get_logger().bind(resource=str(resource))
         self._synced = asyncio.Event()
+        self._settled = asyncio.Event()
         self._must_list = True
         self._version_refused = False
         self._resuming = False
@@ -120,6 +122,15 @@ class Informer(Generic[T]):
     async def wait_synced(self) -> None:
         """Return once the sink has had its first `replace`."""
         await self._synced.wait()
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is no first `replace` to wait for; stays true."""
+        return self._settled.is_set()
+
+    async def wait_settled(self) -> None:
+        """Return once there is no first `replace` to wait for."""
+        await self._settled.wait()
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -146,6 +157,7 @@ class Informer(Generic[T]):
         self._must_list = self._version_refused = self._resuming = False
         self.relists += self.synced
         self._synced.set()
+        self._settled.set()
         self._well()
         self._log.info(
             "informer_listed", items=len(listing.items), resource_version=self.resource_version
@@ -196,10 +208,15 @@ class Informer(Generic[T]):
         if _version_unusable(trouble) and self._must_list and not self._version_refused:
             self._version_refused = True
             return
+        if self._ends_waiting(trouble):
+            self._settled.set()
         self._must_list = self._must_list or not _repeatable(trouble)
         delay = max(self._backoff.next_delay(), _asked_to_wait(trouble))
         self._unwell(trouble, delay)
         await self._clock.sleep(delay)
+
+    def _ends_waiting(self, trouble: _Trouble) -> bool:  # noqa: ARG002 - OptionalInformer's say
+        return False
 
     def _unwell(self, trouble: _Trouble, delay: float) -> None:
         kind = _kind(trouble)
@@ -214,6 +231,17 @@ class Informer(Generic[T]):
         if self._trouble:
             self._log.info("informer_recovered", resource_version=self.resource_version)
         self._trouble = ""
+
+
+class OptionalInformer(Informer[T]):
+    """Follows a resource that the server may not have, or may not show to us.
+
+    Once the server has said so (404, 403), nobody need wait for it: it is settled. It is asked for
+    again with the usual delays, and followed from the day that it is served.
+    """
+
+    def _ends_waiting(self, trouble: _Trouble) -> bool:
+        return isinstance(trouble, ApiError) and trouble.status in _REFUSALS
 
 
 def _repeatable(trouble: _Trouble) -> bool:

@@ -30,7 +30,7 @@ def node_affinity(affinity: shapes.Affinity) -> NodeSelector | None:
 
 
 def node_selector(path: str, required: shapes.RequiredTerms) -> NodeSelector:
-    """Compile a node selector that stands at ``path``. Raises FieldError."""
+    """Compile a node selector; ``path`` is where it stands. Raises FieldError."""
     return NodeSelector(
         tuple(
             NodeSelectorTerm(

@@ -10,9 +10,11 @@ import msgspec
 
 from extender.kube import asking, placement, shapes
 from extender.kube.decoding import FINISHED, decoded
+from extender.kube.disks import disks_of
 from policies.model import ANY_ADDRESS, HostPort, Pod
 from policies.requests import pod_requests
 from policies.selectors import Toleration, equals_all
+from policies.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
 from policies.upstream import Release
 from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Owner
 
@@ -85,7 +87,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         spread=placement.hard_constraints(constraints, meta),
         soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
         controller=_controller(meta.ownerReferences or ()),
-        filters=frozenset(_filters(spec)),
+        storage=_storage(meta.name, spec, status),
     )
 
 
@@ -124,11 +126,31 @@ def _toleration(shape: shapes.TolerationShape) -> Toleration:
 _interned_toleration = lru_cache(maxsize=1024)(Toleration)
 
 
-def _filters(spec: shapes.PodSpec) -> Iterator[str]:
-    for volume in spec.volumes or ():
-        if volume.persistentVolumeClaim or volume.ephemeral:
-            yield from ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
-        if volume.gcePersistentDisk or volume.awsElasticBlockStore or volume.rbd or volume.iscsi:
-            yield from ("VolumeRestrictions", "NodeVolumeLimits")
-    if spec.resourceClaims:
-        yield "DynamicResources"
+def _storage(name: str, spec: shapes.PodSpec, status: shapes.PodStatus) -> PodStorage | None:
+    volumes = tuple(_volumes(name, spec.volumes)) if spec.volumes else ()
+    devices = tuple(_devices(spec.resourceClaims, status)) if spec.resourceClaims else ()
+    return PodStorage(volumes, devices) if volumes or devices else None
+
+
+def _volumes(pod: str, volumes: Iterable[shapes.Volume]) -> Iterator[ClaimVolume | Disk]:
+    for volume in volumes:
+        if volume.persistentVolumeClaim is not None:
+            yield ClaimVolume(volume.persistentVolumeClaim.claimName)
+        elif volume.ephemeral is not None:
+            yield ClaimVolume(f"{pod}-{volume.name}", ephemeral=True)
+        else:
+            yield from disks_of(volume)
+
+
+def _devices(
+    sources: Iterable[shapes.DeviceSource], status: shapes.PodStatus
+) -> Iterator[DeviceClaim]:
+    """Give the pod's claims on devices, but for those that turned out not to be needed."""
+    made = {each.name: each.resourceClaimName for each in status.resourceClaimStatuses or ()}
+    for source in sources:
+        if source.resourceClaimName is not None:
+            yield DeviceClaim(source.name, source.resourceClaimName)
+        elif source.resourceClaimTemplateName is None:
+            yield DeviceClaim(source.name, None)
+        elif made.get(source.name, "") is not None:
+            yield DeviceClaim(source.name, made.get(source.name), templated=True)

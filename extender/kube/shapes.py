@@ -13,6 +13,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct
 
+from extender.kube.disks import DiskSources
+
 Quantity = str | int | float
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 ResourceList = dict[str, Quantity | None]
@@ -110,15 +112,26 @@ class Spread(Struct):
     matchLabelKeys: list[str] | None = None  # noqa: N815
 
 
-class Volume(Struct):
-    """v1.Volume, as far as it tells which volume filters concern the pod."""
+class ClaimSource(Struct):
+    """v1.PersistentVolumeClaimVolumeSource."""
 
-    persistentVolumeClaim: object = None  # noqa: N815
+    claimName: str = ""  # noqa: N815
+
+
+class Volume(DiskSources):
+    """v1.Volume, as far as filters heed it."""
+
+    name: str = ""
+    persistentVolumeClaim: ClaimSource | None = None  # noqa: N815
     ephemeral: object = None
-    gcePersistentDisk: object = None  # noqa: N815
-    awsElasticBlockStore: object = None  # noqa: N815
-    rbd: object = None
-    iscsi: object = None
+
+
+class DeviceSource(Struct):
+    """v1.PodResourceClaim."""
+
+    name: str = ""
+    resourceClaimName: str | None = None  # noqa: N815
+    resourceClaimTemplateName: str | None = None  # noqa: N815
 
 
 class Amounts(Struct):
@@ -167,7 +180,7 @@ class PodSpec(Struct):
     tolerations: list[TolerationShape] | None = None
     topologySpreadConstraints: list[Spread] | None = None  # noqa: N815
     volumes: list[Volume] | None = None
-    resourceClaims: list[object] | None = None  # noqa: N815
+    resourceClaims: list[DeviceSource] | None = None  # noqa: N815
     priority: Int32 | None = None
     priorityClassName: str | None = None  # noqa: N815
     preemptionPolicy: str | None = None  # noqa: N815
@@ -189,6 +202,13 @@ class ContainerStatus(Struct):
     resources: Amounts | None = None
 
 
+class DeviceStatus(Struct):
+    """v1.PodResourceClaimStatus: the claim that was made from a template; null for none needed."""
+
+    name: str = ""
+    resourceClaimName: str | None = None  # noqa: N815
+
+
 class PodStatus(Struct):
     """v1.PodStatus."""
 
@@ -200,6 +220,7 @@ class PodStatus(Struct):
     initContainerStatuses: list[ContainerStatus] | None = None  # noqa: N815
     resources: Amounts | None = None
     allocatedResources: ResourceList | None = None  # noqa: N815
+    resourceClaimStatuses: list[DeviceStatus] | None = None  # noqa: N815
 
 
 class PodShape(Struct):

@@ -7,9 +7,17 @@ configuration changes them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from policies.filtering import (
+    dynamic_resources,
+    node_volume_limits,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
+)
+from policies.filtering.dynamic_resources import DynamicResources
 from policies.filtering.framework import (
     NOTHING_TO_CHECK,
     Check,
@@ -25,10 +33,15 @@ from policies.filtering.node_name import NodeName
 from policies.filtering.node_ports import NodePorts
 from policies.filtering.node_resources_fit import NodeResourcesFit
 from policies.filtering.node_unschedulable import NodeUnschedulable
+from policies.filtering.node_volume_limits import NodeVolumeLimits
 from policies.filtering.pod_topology_spread import PodTopologySpread
 from policies.filtering.taint_toleration import TaintToleration
-from policies.model import Pod, SpreadConstraint
+from policies.filtering.volume_binding import VolumeBinding
+from policies.filtering.volume_restrictions import VolumeRestrictions
+from policies.filtering.volume_zone import VolumeZone
+from policies.model import Pod, Snapshot, SpreadConstraint
 from policies.selectors import NodeSelector
+from policies.upstream import Release
 
 IN_TREE: tuple[Filter, ...] = (
     NodeUnschedulable(),
@@ -37,9 +50,25 @@ IN_TREE: tuple[Filter, ...] = (
     NodeAffinity(),
     NodePorts(),
     NodeResourcesFit(),
+    VolumeRestrictions(),
+    NodeVolumeLimits(),
+    VolumeBinding(),
+    VolumeZone(),
     PodTopologySpread(),
     InterPodAffinity(),
+    DynamicResources(),
 )
+
+_LEAVES_OPEN: Mapping[str, Callable[[Pod, Snapshot, Release], bool]] = {
+    "VolumeRestrictions": volume_restrictions.leaves_open,
+    "NodeVolumeLimits": node_volume_limits.leaves_open,
+    "VolumeBinding": volume_binding.leaves_open,
+    "VolumeZone": volume_zone.leaves_open,
+    "DynamicResources": dynamic_resources.leaves_open,
+}
+"""Filters on what stands behind volumes and device claims, and whether they can judge a pod."""
+
+STORAGE_FILTERS = frozenset(_LEAVES_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +112,29 @@ def named(names: Sequence[str], among: Sequence[Filter] = IN_TREE) -> tuple[Filt
     return tuple(each for each in among if each.name in names)
 
 
-def complete(filters: Sequence[Filter]) -> bool:
-    """Tell whether ``filters`` are all of kube-scheduler's, however they are configured."""
-    return [each.name for each in filters] == [each.name for each in IN_TREE]
-
-
 def reads_workloads(filters: Sequence[Filter]) -> bool:
     """Tell whether any of ``filters`` needs to know Services and controllers."""
     return any(isinstance(each, PodTopologySpread) and each.defaults for each in filters)
 
 
-def unjudged(pod: Pod) -> frozenset[str]:
-    """Name the in-tree filters that ``pod`` calls for but that are not implemented here."""
-    return pod.filters - {each.name for each in IN_TREE}
+def unjudged(
+    pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter] = IN_TREE
+) -> frozenset[str]:
+    """Name those of ``filters`` that have more to say of ``pod`` than can be judged here.
+
+    That is so for a volume that waits to be bound and for devices that wait to be allocated, and
+    where the snapshot does not show what a claim stands for.
+    """
+    if pod.storage is None:
+        return frozenset()
+    names = [each.name for each in filters if each.name in _LEAVES_OPEN]
+    return frozenset(name for name in names if _LEAVES_OPEN[name](pod, snapshot, release))
 
 
 __all__ = [
     "IN_TREE",
     "NOTHING_TO_CHECK",
+    "STORAGE_FILTERS",
     "Check",
     "Filter",
     "InterPodAffinity",
@@ -116,7 +150,6 @@ __all__ = [
     "Settings",
     "TaintToleration",
     "UnknownFilterError",
-    "complete",
     "configured",
     "named",
     "prepare",

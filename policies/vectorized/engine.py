@@ -20,9 +20,10 @@ from policies.columns.coded import Bools
 from policies.columns.table import DEPARTING
 from policies.decision import Code, FilterDecision, PreemptionDecision, Reason, Rejection
 from policies.departing import concerned, without_departing
+from policies.filtering import unjudged
 from policies.model import Pod, Snapshot
 from policies.preemption import ineligibility
-from policies.reference import DEFAULT_RULES, Rules, nominated_status, unjudged_by
+from policies.reference import DEFAULT_RULES, Rules, nominated_status
 from policies.vectorized.asking import Asked
 from policies.vectorized.question import Question, Tried, question
 from policies.vectorized.verdicts import FITS, ByName, Codes, count_reasons, needs_nobody
@@ -119,7 +120,7 @@ class Vectorized:
             pod,
             _feasible(names, codes, columns.snapshot.nodes if among is None else names),
             ByName(tuple(names), codes, asked.rejections),
-            unjudged=unjudged_by(self._rules, pod),
+            unjudged=unjudged(pod, asked.asked.snapshot, self._rules.release, self._rules.filters),
         )
         counts = count_reasons(codes, asked.rejections)
         failure = wording.unfit(len(names), None, counts, self._rules.release)

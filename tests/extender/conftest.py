@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,10 +21,12 @@ from extender.kube.decoding import Unreadable
 from extender.kube.transport import Request, Response, Stream, Transport
 from extender.service import Service
 from extender.serving import running
+from extender.storage_sinks import StorageTable
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import scenario
 from policies.model import DisruptionBudget, Node, Pod
 from policies.reference import DEFAULT_RULES
+from policies.storage import Kind, Stored
 from tests.builders import encoded, pod_json
 
 
@@ -55,15 +57,37 @@ def broken(name: str, on: str | None = None, kind: str = "Pod", problem: str = "
     return Unreadable(kind, namespace, name, name, on, problem)
 
 
+def behind(cluster: LiveCluster) -> Mapping[str, StorageTable[Any]]:
+    """Give the sinks of what stands behind volumes and devices, by the model's name for each."""
+    return {
+        "PersistentVolumeClaim": cluster.storage.claims,
+        "PersistentVolume": cluster.storage.volumes,
+        "StorageClass": cluster.storage.classes,
+        "CsiNode": cluster.storage.csi_nodes,
+        "CsiDriver": cluster.storage.drivers,
+        "VolumeAttachment": cluster.storage.attachments,
+        "ResourceClaim": cluster.storage.devices,
+    }
+
+
 def live_cluster(
-    *things: Node | Pod | DisruptionBudget | Unreadable, clock: HandClock | None = None
+    *things: Node | Pod | DisruptionBudget | Stored | Unreadable,
+    clock: HandClock | None = None,
+    unlisted: Collection[Kind] = (),
 ) -> LiveCluster:
-    """Show a cluster these things; a broken one goes where its kind says."""
+    """Show a cluster these things; a broken one goes where its kind says.
+
+    Of what stands behind volumes and devices all kinds have been listed, but those ``unlisted``.
+    """
     cluster = LiveCluster((clock or HandClock()).monotonic)
+    for table in behind(cluster).values():
+        if table.kind not in unlisted:
+            table.replace([])
     tables: Mapping[str, Any] = {
         "Node": cluster.nodes,
         "Pod": cluster.pods,
         "DisruptionBudget": cluster.budgets,
+        **behind(cluster),
     }
     for thing in things:
         kind = thing.kind if isinstance(thing, Unreadable) else type(thing).__name__

@@ -231,10 +231,25 @@ class TestInternalErrors:
             assert (await extender.post("/filter", filter_body(None, "node-1"))).status == 200
 
 
+FOLLOWED = (
+    "nodes",
+    "pods",
+    "poddisruptionbudgets",
+    "namespaces",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "storageclasses",
+    "csinodes",
+    "volumeattachments",
+    "csidrivers",
+    "resourceclaims",
+)
+
+
 class TestReadiness:
     async def test_nothing_is_answered_before_the_caches_have_synced(self) -> None:
         async with following([node_json()]) as it:
-            waiting = "not ready: waiting for nodes, pods, poddisruptionbudgets, namespaces\n"
+            waiting = f"not ready: waiting for {', '.join(FOLLOWED)}\n"
             reply = await it.extender.post("/filter", filter_body(None, "node-1"))
             assert (reply.status, reply.text) == (503, f"reprieve: {waiting}")
             ready = await it.extender.get("/readyz")
@@ -247,14 +262,13 @@ class TestReadiness:
             assert filtered(reply.body, ["node-1"], cached=True).names == ["node-1"]
 
     async def test_verbose_readiness_names_every_cache(self) -> None:
-        kinds = ("nodes", "pods", "poddisruptionbudgets", "namespaces")
         async with following([]) as it:
             before = await it.extender.get("/readyz?verbose")
-            assert before.text.splitlines()[:-1] == [f"[-] {kind} not synced" for kind in kinds]
+            assert before.text.splitlines()[:-1] == [f"[-] {kind} not synced" for kind in FOLLOWED]
             await it.let_it_sync()
             after = await it.extender.get("/readyz?verbose")
             assert after.status == 200
-            assert after.text.splitlines() == [*(f"[+] {kind} synced" for kind in kinds), "ok"]
+            assert after.text.splitlines() == [*(f"[+] {kind} synced" for kind in FOLLOWED), "ok"]
 
     @pytest.mark.parametrize("path", ["/livez", "/healthz", "/readyz"])
     async def test_probes_of_a_healthy_extender(self, demo_extender: Extender, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -19,7 +20,8 @@ from policies import decide_filter
 from policies.model import Snapshot
 from policies.policy import COST
 from policies.reference import DEFAULT_RULES
-from tests.builders import budget, node, pod, snapshot
+from policies.storage import stored
+from tests.builders import LATE, budget, late_claim, node, pod, snapshot
 
 VIP = pod("vip", cpu="2", priority=10)
 CLUSTER = snapshot(
@@ -112,9 +114,10 @@ def test_a_pod_that_may_not_preempt() -> None:
 
 
 def test_what_is_not_judged_is_named() -> None:
-    spread = pod("vip", cpu="2", priority=10, filters=frozenset({"VolumeZone"}))
-    decision = explain_preempt(spread, CLUSTER, DEFAULT_RULES, None)
-    assert preempt_document(decision)["unjudged"] == ["VolumeZone"]
+    claiming = pod("vip", cpu="2", priority=10, volumes=["data"])
+    moment = replace(CLUSTER, storage=stored([late_claim("data"), LATE]))
+    decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
+    assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
     assert "not judged, so the answer may be too hopeful" in shown(preempt_table(decision, COST))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -21,7 +22,8 @@ from policies.decision import (
 from policies.model import Snapshot
 from policies.policy import Guard, Policy
 from policies.reference import Rules, filter_nodes, preempt
-from tests.builders import budget, node, pod, snapshot
+from policies.storage import Kind, stored
+from tests.builders import LATE, budget, claim, late_claim, node, pod, snapshot
 
 WEB = {"app": "web"}
 
@@ -161,8 +163,9 @@ def test_the_description_of_a_pod_that_needs_no_victims(cluster: Snapshot) -> No
 
 
 def test_the_description_of_a_filtering(cluster: Snapshot) -> None:
-    asking = pod("job", cpu="1500m", filters=frozenset({"VolumeBinding", "VolumeZone"}))
-    assert text(filter_nodes(asking, cluster)) == pinned(
+    asking = pod("job", cpu="1500m", volumes=["data"])
+    unseen = replace(cluster, storage=stored([claim("data", "pv")], unknown=[Kind.VOLUMES]))
+    assert text(filter_nodes(asking, unseen)) == pinned(
         """
         default/job fits 1 of 6 nodes
           roomy: fits
@@ -171,20 +174,21 @@ def test_the_description_of_a_filtering(cluster: Snapshot) -> None:
           small: Insufficient cpu (eviction cannot help)
           web-a: Insufficient cpu
           web-b: Insufficient cpu
-        not judged, so the answer may be too hopeful: VolumeBinding, VolumeZone
+        not judged, so the answer may be too hopeful: NodeVolumeLimits, VolumeBinding, VolumeZone
         """
     )
 
 
 def test_a_decision_names_the_filters_it_did_not_judge() -> None:
-    asking = pod("job", cpu="2", priority=1, filters=frozenset({"VolumeZone"}))
-    cluster = snapshot(node("node-1", cpu="2"), pod("low", on="node-1", cpu="1"))
+    asking = pod("job", cpu="2", priority=1, volumes=["data"])
+    claiming = late_claim("data"), LATE
+    cluster = snapshot(node("node-1", cpu="2"), pod("low", on="node-1", cpu="1"), *claiming)
     assert text(preempt(asking, cluster)) == pinned(
         """
         default/job goes to node-1, the only candidate
           node-1: candidate
             goes   default/low (priority 0)
-        not judged, so the answer may be too hopeful: VolumeZone
+        not judged, so the answer may be too hopeful: VolumeBinding
         """
     )
 

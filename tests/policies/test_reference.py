@@ -11,7 +11,7 @@ from policies.policy import CANDIDATE_CRITERIA, Policy, candidate_order
 from policies.reference import Rules, filter_nodes, post_filter, preempt
 from policies.selectors import NodeSelector, NodeSelectorTerm, field_requirement
 from policies.upstream import NEWEST, RELEASES
-from tests.builders import budget, holding, node, pod, snapshot
+from tests.builders import LATE, budget, holding, late_claim, node, pod, snapshot
 
 FITS = unresolvable(Code.FEASIBLE)
 CPU = refused(Code.INSUFFICIENT, "cpu")
@@ -69,10 +69,10 @@ def test_only_the_filters_of_the_rules_are_asked() -> None:
     assert decision.feasible == ("full",)
 
 
-def test_nothing_is_unjudged_where_the_filters_were_chosen_by_hand() -> None:
-    asking = pod(filters=frozenset({"VolumeZone"}))
-    assert filter_nodes(asking, snapshot()).unjudged == {"VolumeZone"}
-    assert filter_nodes(asking, snapshot(), Rules(filters=named(["NodeName"]))).unjudged == set()
+def test_only_filters_of_the_rules_are_named_as_unjudged() -> None:
+    asking, moment = pod(volumes=["data"]), snapshot(late_claim("data"), LATE)
+    assert filter_nodes(asking, moment).unjudged == {"VolumeBinding"}
+    assert filter_nodes(asking, moment, Rules(filters=named(["NodeName"]))).unjudged == set()
 
 
 # Which nodes are tried

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import pytest
@@ -28,6 +28,8 @@ from tests.builders import (
     pod_json,
     snapshot,
 )
+from tests.policies.changes import Change
+from tests.policies.storage_changes import STORAGE_CHANGES
 
 
 @pytest.mark.parametrize("version", ["1.34", "v1.34", "1.34.2", "v1.34.0-rc.1"])
@@ -181,24 +183,6 @@ def refused_by_its_own_node_name(release: Release) -> str:
     return str(pipeline.examine(snapshot(node()).nodes["node-1"]))
 
 
-@dataclass(frozen=True)
-class Change:
-    """A rule that changed in ``minor``, what shows it, and what is seen before and since."""
-
-    rule: str
-    minor: int
-    seen: Callable[[Release], object]
-    before: object
-    since: object
-
-    @property
-    def releases(self) -> tuple[Release, Release]:
-        return RELEASES[f"1.{self.minor - 1}"], RELEASES[f"1.{self.minor}"]
-
-    def __str__(self) -> str:
-        return f"{self.rule}-1.{self.minor}"
-
-
 NOBODY = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
 CLAIMS = "no new claims to deallocate, "
 SHORT = "0/1 nodes are available: 1 Insufficient cpu. "
@@ -265,6 +249,7 @@ CHANGES = [
         before="node(s) didn't match the requested node name",
         since="node(s) didn't satisfy plugin(s) [NodeName]",
     ),
+    *STORAGE_CHANGES,
 ]
 
 

@@ -11,6 +11,7 @@ from extender.kube import shapes
 from extender.kube.pods import decode_pod
 from policies.model import AffinityTerm, HostPort, Pod, Resources
 from policies.selectors import LabelSelector, Requirement, Toleration
+from policies.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
 from policies.upstream import NEWEST, RELEASES
 from tests.builders import Document, container_json, encoded, host_port, pod_json
 
@@ -333,20 +334,64 @@ def test_required_anti_affinity_speaks_of_its_own_namespace_unless_it_names_othe
     assert found.anti_affinity == (AffinityTerm(WEB, frozenset(namespaces), selector, "zone"),)
 
 
-VOLUMES = {"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"}
+PD, EBS, AZURE = "kubernetes.io/gce-pd", "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk"
+URI = "/subscriptions/x/disks/d"
+
+VOLUMES = [
+    ({"emptyDir": {}}, None),
+    ({"configMap": {"name": "x"}}, None),
+    ({"hostPath": {"path": "/"}}, None),
+    ({"persistentVolumeClaim": {"claimName": "x"}}, ClaimVolume("x")),
+    ({"persistentVolumeClaim": {"claimName": "x", "readOnly": True}}, ClaimVolume("x")),
+    ({"ephemeral": {"volumeClaimTemplate": {}}}, ClaimVolume("pod-v", ephemeral=True)),
+    ({"gcePersistentDisk": {"pdName": "d"}}, Disk(PD, "d")),
+    ({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, Disk(PD, "d", read_only=True)),
+    ({"awsElasticBlockStore": {"volumeID": "vol-1"}}, Disk(EBS, "vol-1")),
+    ({"azureDisk": {"diskName": "d", "diskURI": URI}}, Disk(AZURE, URI)),
+    ({"azureDisk": {"diskURI": URI, "kind": "Managed"}}, Disk(AZURE, URI)),
+    ({"azureDisk": {"diskURI": URI, "kind": "Shared"}}, Disk(AZURE, "")),
+    ({"cinder": {"volumeID": "c"}}, Disk("kubernetes.io/cinder", "c")),
+    ({"portworxVolume": {"volumeID": "p"}}, Disk("kubernetes.io/portworx-volume", "p")),
+    ({"iscsi": {"iqn": "iqn.2001", "lun": 1}}, Disk("kubernetes.io/iscsi", "iqn.2001")),
+    (
+        {"rbd": {"image": "i", "monitors": ["a", "b"]}},
+        Disk("kubernetes.io/rbd", "rbd/i", monitors=frozenset({"a", "b"})),
+    ),
+    ({"rbd": {"image": "i", "pool": "p"}}, Disk("kubernetes.io/rbd", "p/i")),
+]
+
+
+@pytest.mark.parametrize(("source", "read"), VOLUMES, ids=lambda it: str(it)[:40])
+def test_volumes_that_filters_heed(source: Document, read: ClaimVolume | Disk | None) -> None:
+    found = with_spec(volumes=[{"name": "v", **source}]).storage
+    assert found == (None if read is None else PodStorage((read,)))
+
+
+def test_volumes_keep_their_order() -> None:
+    claims = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in ("b", "a")]
+    found = with_spec(volumes=[*claims, {"name": "v", "emptyDir": {}}]).storage
+    assert found == PodStorage((ClaimVolume("b"), ClaimVolume("a")))
+
+
+MADE = [{"name": "made", "resourceClaimName": "gpu-x"}, {"name": "needless"}]
 
 
 @pytest.mark.parametrize(
-    ("spec", "filters"),
+    ("source", "read"),
     [
-        ({}, set()),
-        ({"affinity": {"podAffinity": {NODE_REQUIRED: [{}]}}}, set()),
-        ({"volumes": [{"emptyDir": {}}, {"configMap": {"name": "x"}}]}, set()),
-        ({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, VOLUMES),
-        ({"volumes": [{"ephemeral": {"volumeClaimTemplate": {}}}]}, VOLUMES),
-        ({"volumes": [{"rbd": {"image": "x"}}]}, {"VolumeRestrictions", "NodeVolumeLimits"}),
-        ({"resourceClaims": [{"name": "gpu"}]}, {"DynamicResources"}),
+        ({"resourceClaimName": "gpu"}, [DeviceClaim("it", "gpu")]),
+        ({"resourceClaimTemplateName": "t"}, [DeviceClaim("it", None, templated=True)]),
+        ({}, [DeviceClaim("it", None)]),
+        (
+            {"name": "made", "resourceClaimTemplateName": "t"},
+            [DeviceClaim("made", "gpu-x", templated=True)],
+        ),
+        ({"name": "needless", "resourceClaimTemplateName": "t"}, []),
     ],
 )
-def test_the_filters_that_a_spec_calls_for(spec: Document, filters: set[str]) -> None:
-    assert with_spec(**spec).filters == filters
+def test_device_claims(source: Document, read: list[DeviceClaim]) -> None:
+    document = pod_json(
+        spec={"resourceClaims": [{"name": "it", **source}]},
+        status={"resourceClaimStatuses": MADE},
+    )
+    assert decode(document).storage == (PodStorage((), tuple(read)) if read else None)

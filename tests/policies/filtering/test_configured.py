@@ -9,7 +9,6 @@ from policies.filtering import (
     IN_TREE,
     Settings,
     UnknownFilterError,
-    complete,
     configured,
     named,
     reads_workloads,
@@ -23,6 +22,7 @@ from policies.selectors import (
     field_requirement,
     node_requirement,
 )
+from policies.storage import DeviceClaim, ResourceClaim
 from policies.workloads import REPLICA_SET, SERVICE, Owner
 from tests.builders import node, pod, snapshot, workload
 
@@ -48,8 +48,7 @@ def test_without_settings_they_are_the_defaults() -> None:
 def test_settings_change_neither_their_names_nor_their_order() -> None:
     changed = configured(Settings(ignored=frozenset([GPU])))
     assert changed != IN_TREE
-    assert complete(changed)
-    assert not complete(changed[1:])
+    assert [each.name for each in changed] == [each.name for each in IN_TREE]
 
 
 def test_some_of_the_configured_ones_can_be_taken_by_name() -> None:
@@ -62,9 +61,9 @@ def test_some_of_the_configured_ones_can_be_taken_by_name() -> None:
 
 
 def test_what_is_not_judged_is_told_of_configured_filters_too() -> None:
-    asking = pod(filters=frozenset(["DynamicResources"]))
+    asking = pod(devices=[DeviceClaim("gpu", "gpu")])
     rules = Rules(filters=configured(Settings(ignored=frozenset([GPU]))))
-    cluster = snapshot(node("node-1"))
+    cluster = snapshot(node("node-1"), ResourceClaim("default", "gpu"))
     assert decide_filter(asking, cluster, rules).unjudged == {"DynamicResources"}
     assert not decide_filter(asking, cluster, Rules(filters=rules.filters[:3])).unjudged
 

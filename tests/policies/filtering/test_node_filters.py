@@ -21,7 +21,7 @@ from policies.selectors import (
     node_requirement,
 )
 from policies.upstream import NEWEST, RELEASES
-from tests.builders import holding, node, pod, toleration
+from tests.builders import LATE, holding, late_claim, node, pod, snapshot, toleration
 
 GPU = "example.com/gpu"
 
@@ -303,7 +303,9 @@ def test_an_unknown_filter_is_answered_with_the_known_ones() -> None:
     assert all(each.name in str(caught.value) for each in IN_TREE)
 
 
-def test_filters_that_a_pod_calls_for_and_that_are_not_built_are_named() -> None:
-    asking = pod(filters=frozenset({"VolumeZone", "NodeAffinity"}))
-    assert unjudged(asking) == {"VolumeZone"}
-    assert unjudged(pod()) == frozenset()
+def test_filters_that_have_more_to_say_than_can_be_judged_are_named() -> None:
+    moment = snapshot(late_claim("data"), LATE)
+    asking = pod(volumes=["data"])
+    assert unjudged(asking, moment, NEWEST) == {"VolumeBinding"}
+    assert unjudged(asking, moment, NEWEST, named(["VolumeZone"])) == frozenset()
+    assert unjudged(pod(), moment, NEWEST) == frozenset()

@@ -1,0 +1,123 @@
+"""Which kinds are followed, how each is decoded, and which sink of the live cluster it fills.
+
+Services and controllers are followed only if a filter is configured so that it reads them. What
+stands behind volumes and device claims is followed as far as the release's filters read it, and
+only if the server lets us: without it, the pods that it concerns are not judged.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from extender.cluster import LiveCluster
+from extender.kube import resources, storage
+from extender.kube.client import Client
+from extender.kube.clock import Clock
+from extender.kube.decoding import Decode, Unreadable, tolerant
+from extender.kube.informer import Informer, OptionalInformer, Sink
+from extender.kube.objects import decode_budget, decode_namespace, decode_node
+from extender.kube.pods import decode_pod
+from extender.kube.resources import Resource
+from extender.kube.workloads import WORKLOAD_DECODERS
+from extender.service import Feed
+from policies.filtering import reads_workloads
+from policies.model import Pod
+from policies.reference import Rules
+from policies.upstream import Release
+from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
+
+T = TypeVar("T")
+
+_WORKLOADS = {
+    SERVICE: resources.SERVICES,
+    REPLICATION_CONTROLLER: resources.REPLICATION_CONTROLLERS,
+    REPLICA_SET: resources.REPLICA_SETS,
+    STATEFUL_SET: resources.STATEFUL_SETS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where informers come from."""
+
+    client: Client
+    clock: Clock
+    rng: random.Random
+
+    def follow(
+        self, resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
+    ) -> tuple[str, Feed]:
+        read = tolerant(kind, decode)
+        feed = Informer(self.client, resource, read, sink, self.clock, self.rng)
+        return resource.plural, feed
+
+    def follow_if_served(
+        self, resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
+    ) -> tuple[str, Feed]:
+        read = tolerant(kind, decode)
+        feed = OptionalInformer(self.client, resource, read, sink, self.clock, self.rng)
+        return resource.plural, feed
+
+
+def informers(
+    cluster: LiveCluster, client: Client, rules: Rules, clock: Clock, rng: random.Random
+) -> dict[str, Feed]:
+    """Give the informers that keep ``cluster`` current, by the plural of what they follow."""
+    source = _Source(client, clock, rng)
+
+    def read_pod(raw: bytes) -> Pod:
+        return decode_pod(raw, rules.release)
+
+    return dict(
+        [
+            source.follow(resources.NODES, "Node", decode_node, cluster.nodes),
+            source.follow(resources.PODS, "Pod", read_pod, cluster.pods),
+            source.follow(
+                resources.POD_DISRUPTION_BUDGETS,
+                "PodDisruptionBudget",
+                decode_budget,
+                cluster.budgets,
+            ),
+            source.follow(resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces),
+            *(_workloads(source, cluster) if reads_workloads(rules.filters) else ()),
+            *_storage(source, cluster, rules.release),
+        ]
+    )
+
+
+def _workloads(source: _Source, cluster: LiveCluster) -> Iterator[tuple[str, Feed]]:
+    for kind, resource in _WORKLOADS.items():
+        yield source.follow(resource, kind, WORKLOAD_DECODERS[kind], cluster.workloads[kind])
+
+
+def _storage(source: _Source, cluster: LiveCluster, release: Release) -> Iterator[tuple[str, Feed]]:
+    follow, into = source.follow_if_served, cluster.storage
+    yield follow(
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        "PersistentVolumeClaim",
+        storage.decode_claim,
+        into.claims,
+    )
+    yield follow(
+        resources.PERSISTENT_VOLUMES, "PersistentVolume", storage.decode_volume, into.volumes
+    )
+    yield follow(
+        resources.STORAGE_CLASSES, "StorageClass", storage.decode_storage_class, into.classes
+    )
+    yield follow(resources.CSI_NODES, "CSINode", storage.decode_csi_node, into.csi_nodes)
+    if release.attachments_count:
+        yield follow(
+            resources.VOLUME_ATTACHMENTS,
+            "VolumeAttachment",
+            storage.decode_attachment,
+            into.attachments,
+        )
+    if release.driver_may_be_required:
+        yield follow(resources.CSI_DRIVERS, "CSIDriver", storage.decode_csi_driver, into.drivers)
+    if release.device_claims:
+        yield follow(
+            resources.RESOURCE_CLAIMS, "ResourceClaim", storage.decode_resource_claim, into.devices
+        )

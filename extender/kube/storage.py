@@ -1,0 +1,180 @@
+"""What stands behind volumes and device claims, from Kubernetes' objects to the model's.
+
+A claim's class may be named by an annotation, which older clients write and which goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from extender.kube import storage_shapes as shapes
+from extender.kube.decoding import decoded
+from extender.kube.disks import disks_of
+from extender.kube.placement import node_selector
+from policies.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, migration
+from policies.selectors import Labels
+from policies.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiVolume,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+_CLASS = "volume.beta.kubernetes.io/storage-class"
+_BOUND = "pv.kubernetes.io/bind-completed"
+_MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+_TOPOLOGY = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+
+
+_claims = msgspec.json.Decoder(shapes.ClaimShape)
+_volumes = msgspec.json.Decoder(shapes.VolumeShape)
+_classes = msgspec.json.Decoder(shapes.ClassShape)
+_csi_nodes = msgspec.json.Decoder(shapes.CsiNodeShape)
+_drivers = msgspec.json.Decoder(shapes.DriverShape)
+_attachments = msgspec.json.Decoder(shapes.AttachmentShape)
+_device_claims = msgspec.json.Decoder(shapes.DeviceClaimShape)
+
+
+def decode_claim(raw: bytes) -> PersistentVolumeClaim:
+    """Read a v1.PersistentVolumeClaim. Raises ObjectError."""
+    return decoded("PersistentVolumeClaim", _claims, raw, _claim)
+
+
+def decode_volume(raw: bytes) -> PersistentVolume:
+    """Read a v1.PersistentVolume. Raises ObjectError."""
+    return decoded("PersistentVolume", _volumes, raw, _volume)
+
+
+def decode_storage_class(raw: bytes) -> StorageClass:
+    """Read a storage.k8s.io/v1.StorageClass; a mode not set means at once. Raises ObjectError."""
+    return decoded(
+        "StorageClass",
+        _classes,
+        raw,
+        lambda shape: StorageClass(
+            shape.metadata.name,
+            shape.provisioner,
+            waits=shape.volumeBindingMode == "WaitForFirstConsumer",
+        ),
+    )
+
+
+def decode_csi_node(raw: bytes) -> CsiNode:
+    """Read a storage.k8s.io/v1.CSINode. Raises ObjectError."""
+    return decoded("CSINode", _csi_nodes, raw, _csi_node)
+
+
+def decode_csi_driver(raw: bytes) -> CsiDriver:
+    """Read a storage.k8s.io/v1.CSIDriver. Raises ObjectError."""
+    return decoded(
+        "CSIDriver",
+        _drivers,
+        raw,
+        lambda shape: CsiDriver(
+            shape.metadata.name,
+            required=bool((shape.spec or shapes.DriverSpec()).preventPodSchedulingIfMissing),
+        ),
+    )
+
+
+def decode_attachment(raw: bytes) -> VolumeAttachment:
+    """Read a storage.k8s.io/v1.VolumeAttachment. Raises ObjectError."""
+    return decoded("VolumeAttachment", _attachments, raw, _attachment)
+
+
+def decode_resource_claim(raw: bytes) -> ResourceClaim:
+    """Read a resource.k8s.io ResourceClaim. Raises ObjectError."""
+    return decoded("ResourceClaim", _device_claims, raw, _resource_claim)
+
+
+def _claim(shape: shapes.ClaimShape) -> PersistentVolumeClaim:
+    meta, spec = shape.metadata, shape.spec or shapes.ClaimSpec()
+    notes = meta.annotations or {}
+    return PersistentVolumeClaim(
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        volume=spec.volumeName or "",
+        storage_class=notes.get(_CLASS, spec.storageClassName or ""),
+        bound=_BOUND in notes,
+        lost=(shape.status or shapes.ClaimStatus()).phase == "Lost",
+        deleting=meta.deletionTimestamp is not None,
+        one_pod_only="ReadWriteOncePod" in (spec.accessModes or ()),
+        owner=_controller(meta),
+    )
+
+
+def _volume(shape: shapes.VolumeShape) -> PersistentVolume:
+    meta, spec = shape.metadata, shape.spec or shapes.VolumeSpec()
+    labels: Mapping[str, str] = meta.labels or {}
+    affinity = None
+    if spec.nodeAffinity and spec.nodeAffinity.required:
+        affinity = node_selector("spec.nodeAffinity.required", spec.nodeAffinity.required)
+    csi = CsiVolume(spec.csi.driver, spec.csi.volumeHandle) if spec.csi else None
+    disk = next(disks_of(spec), None)
+    return PersistentVolume(
+        name=meta.name,
+        affinity=affinity,
+        topology=tuple(_topology(labels)),
+        csi=csi,
+        migration=None if disk is None or csi else migration(disk, labels, affinity),
+    )
+
+
+def _topology(labels: Labels) -> Iterator[tuple[str, frozenset[str]]]:
+    """Give each zone or region label with its values; one with an empty part is ignored."""
+    for key in _TOPOLOGY:
+        if key in labels:
+            values = frozenset(value.strip() for value in labels[key].split("__"))
+            if "" not in values:
+                yield key, values
+
+
+def _csi_node(shape: shapes.CsiNodeShape) -> CsiNode:
+    drivers = (shape.spec or shapes.CsiNodeSpec()).drivers or ()
+    migrated = (shape.metadata.annotations or {}).get(_MIGRATED, "")
+    return CsiNode(
+        name=shape.metadata.name,
+        drivers=frozenset(driver.name for driver in drivers),
+        limits={
+            driver.name: driver.allocatable.count
+            for driver in drivers
+            if driver.allocatable and driver.allocatable.count is not None
+        },
+        migrated=frozenset(migrated.split(",")) - {""},
+    )
+
+
+def _attachment(shape: shapes.AttachmentShape) -> VolumeAttachment:
+    spec = shape.spec or shapes.AttachmentSpec()
+    source = spec.source or shapes.AttachmentSource()
+    return VolumeAttachment(
+        shape.metadata.name, spec.nodeName, spec.attacher, source.persistentVolumeName or ""
+    )
+
+
+def _resource_claim(shape: shapes.DeviceClaimShape) -> ResourceClaim:
+    meta, status = shape.metadata, shape.status or shapes.DeviceClaimStatus()
+    allocation = status.allocation or shapes.Allocation()
+    nodes = allocation.nodeSelector
+    results = (allocation.devices or shapes.AllocatedDevices()).results or ()
+    return ResourceClaim(
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        owner=_controller(meta),
+        deleting=meta.deletionTimestamp is not None,
+        allocated=status.allocation is not None,
+        nodes=None if nodes is None else node_selector("status.allocation.nodeSelector", nodes),
+        conditional=any(result.bindingConditions for result in results),
+        reserved_for=frozenset(consumer.uid for consumer in status.reservedFor or ()),
+    )
+
+
+def _controller(meta: shapes.Meta) -> str:
+    owners = meta.ownerReferences or ()
+    return next((owner.uid for owner in owners if owner.controller), "")

@@ -1,0 +1,137 @@
+"""The sinks of what stands behind volumes and device claims, folded into one value.
+
+These kinds differ from the others in that a server may lack one of them, or keep it from us. Until
+a kind has been listed it is unknown, and pods that it concerns are not judged; so it is with a
+single object that cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, cast
+
+from extender.kube.decoding import Unreadable
+from extender.sinks import Table
+from policies.storage import (
+    CsiDriver,
+    CsiNode,
+    Kind,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceClaim,
+    Storage,
+    StorageClass,
+    Unread,
+    VolumeAttachment,
+    by_node,
+)
+
+T = TypeVar("T")
+
+
+class StorageTable(Table[T]):
+    """Objects of one such kind by key."""
+
+    def __init__(
+        self, kind: Kind, key: Callable[[T], str], touch: Callable[[object], None]
+    ) -> None:
+        super().__init__(key, touch)
+        self._notice = touch
+        self._mapping: Mapping[str, T] | None = {}
+        self.kind = kind
+        self.listed = False
+        self.unread: frozenset[Unread] = frozenset()
+
+    def mapping(self) -> Mapping[str, T]:
+        """Give all objects by key; the same mapping as before if none has changed."""
+        if self._mapping is None:
+            self._mapping = dict(self.by_key)
+        return self._mapping
+
+    def replace(self, items: Sequence[T | Unreadable]) -> None:
+        """Take a whole list in place of what was there."""
+        super().replace(items)
+        present = {self._key_of(item) for item in items}
+        self._now_unread(each for each in self.unread if each.key in present)
+        if not self.listed:
+            self.listed = True
+            self._notice(self)
+
+    def upsert(self, item: T | Unreadable) -> None:
+        """Take a new or changed object."""
+        super().upsert(item)
+        rest = self.unread - {Unread(self.kind, self._key_of(item))}
+        self._now_unread(rest | self._marks(item))
+
+    def remove(self, item: T | Unreadable) -> None:
+        """Drop an object."""
+        super().remove(item)
+        self._now_unread(self.unread - {Unread(self.kind, self._key_of(item))})
+
+    def _change(self, item: T) -> None:
+        self._mapping = None
+        super()._change(item)
+
+    def _marks(self, item: T | Unreadable) -> frozenset[Unread]:
+        return frozenset([Unread(self.kind, item.key)] if isinstance(item, Unreadable) else ())
+
+    def _now_unread(self, unread: Iterable[Unread]) -> None:
+        now = frozenset(unread)
+        if now != self.unread:
+            self.unread = now
+            self._notice(self)
+
+
+class StorageTables:
+    """All kinds together; ``touch`` is called with whatever has changed."""
+
+    def __init__(self, touch: Callable[[object], None]) -> None:
+        self._touch = touch
+        self._current: Storage | None = None
+        changed = self._changed
+        self.claims = StorageTable[PersistentVolumeClaim](Kind.CLAIMS, lambda it: it.key, changed)
+        self.volumes = StorageTable[PersistentVolume](Kind.VOLUMES, lambda it: it.name, changed)
+        self.classes = StorageTable[StorageClass](Kind.CLASSES, lambda it: it.name, changed)
+        self.csi_nodes = StorageTable[CsiNode](Kind.CSI_NODES, lambda it: it.name, changed)
+        self.drivers = StorageTable[CsiDriver](Kind.DRIVERS, lambda it: it.name, changed)
+        self.attachments = StorageTable[VolumeAttachment](
+            Kind.ATTACHMENTS, lambda it: it.name, changed
+        )
+        self.devices = StorageTable[ResourceClaim](Kind.DEVICES, lambda it: it.key, changed)
+
+    def sizes(self) -> Mapping[str, int]:
+        """Count the objects known, by kind."""
+        return {each.kind.value: len(each.by_key) for each in self._all()}
+
+    def storage(self) -> Storage:
+        """Give the current state; the same object as before if nothing has changed."""
+        if self._current is None:
+            self._current = Storage(
+                claims=self.claims.mapping(),
+                volumes=self.volumes.mapping(),
+                classes=self.classes.mapping(),
+                csi_nodes=self.csi_nodes.mapping(),
+                drivers=self.drivers.mapping(),
+                attachments=by_node(self.attachments.by_key.values()),
+                devices=self.devices.mapping(),
+                unknown=frozenset(each.kind for each in self._all() if not each.listed),
+                unread=frozenset().union(*(each.unread for each in self._all())),
+            )
+        return self._current
+
+    def _changed(self, what: object) -> None:
+        self._current = None
+        self._touch(what)
+
+    def _all(self) -> tuple[StorageTable[object], ...]:
+        # The tables differ in what they hold; here only their kinds and keys are read.
+        tables = (
+            self.claims,
+            self.volumes,
+            self.classes,
+            self.csi_nodes,
+            self.drivers,
+            self.attachments,
+            self.devices,
+        )
+        return cast("tuple[StorageTable[object], ...]", tables)

@@ -1,0 +1,102 @@
+"""DynamicResources: the devices that the pod's claims were allocated can be used from the node.
+
+Once a claim is allocated, its allocation says on which nodes. Allocating one is a search through
+every driver's published devices, node by node; it is not here, so a pod with a claim that is not
+allocated yet is left unjudged, and one whose devices have conditions to meet first as well.
+
+Devices asked for by the name of an extended resource (since 1.36) are not told apart from other
+extended resources here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.decision import Code, Rejection, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.model import NodeState, Pod, Snapshot
+from policies.storage import NOTHING_STORED, DeviceClaim, Kind, ResourceClaim, Storage
+from policies.upstream import Release
+
+_ELSEWHERE = unresolvable(Code.DEVICES_ELSEWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicResources:
+    """Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go."""
+
+    name: str = "DynamicResources"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+        """Look at the pod's claims; then match the nodes of each allocation."""
+        if pod.storage is None or not release.device_claims or _hides_something(pod, snapshot):
+            return NOTHING_TO_CHECK
+        claims: list[ResourceClaim] = []
+        for each in pod.storage.devices:
+            claim = _usable(each, pod, snapshot.storage, release)
+            if isinstance(claim, Rejection):
+                return Preparation(conflict=claim)
+            claims.append(claim)
+        reachable = [claim.nodes for claim in claims if claim.allocated and claim.nodes is not None]
+        if not reachable:
+            return NOTHING_TO_CHECK
+
+        def rule(state: NodeState) -> Rejection | None:
+            node = state.node
+            fits = all(nodes.matches(node.name, node.labels) for nodes in reachable)
+            return None if fits else _ELSEWHERE
+
+        return Preparation(NodeCheck(rule))
+
+
+def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
+    """Tell whether devices have yet to be allocated or to become ready, or cannot be seen."""
+    if pod.storage is None or not release.device_claims:
+        return False
+    if _hides_something(pod, snapshot):
+        return True
+    found = (
+        snapshot.storage.devices.get(f"{pod.namespace}/{each.claim}")
+        for each in pod.storage.devices
+    )
+    return any(
+        claim is not None
+        and (not claim.allocated or (claim.conditional and release.binding_conditions))
+        for claim in found
+    )
+
+
+def _hides_something(pod: Pod, snapshot: Snapshot) -> bool:
+    return any(
+        each.claim is not None
+        and not snapshot.storage.knows(Kind.DEVICES, f"{pod.namespace}/{each.claim}")
+        for each in (pod.storage or NOTHING_STORED).devices
+    )
+
+
+def _usable(
+    each: DeviceClaim, pod: Pod, storage: Storage, release: Release
+) -> ResourceClaim | Rejection:
+    """Find a claim, or say why the pod cannot have it (foreachPodResourceClaim)."""
+    if each.claim is None and each.templated:
+        return unresolvable(Code.NO_DEVICE_CLAIM_YET, pod.key)
+    if each.claim is None:
+        return unresolvable(Code.NO_DEVICE_SOURCE, pod.key, each.reference)
+    key = f"{pod.namespace}/{each.claim}"
+    claim = storage.devices.get(key)
+    if claim is None:
+        return unresolvable(Code.NO_DEVICE_CLAIM, key)
+    if claim.deleting:
+        return unresolvable(Code.DEVICE_CLAIM_DELETED, claim.name)
+    if each.templated and claim.owner != pod.uid:
+        return _of_other(claim, pod, release)
+    return claim
+
+
+def _of_other(claim: ResourceClaim, pod: Pod, release: Release) -> Rejection:
+    code = (
+        Code.DEVICE_CLAIM_OF_OTHER_POD
+        if release.claim_owner_is_capitalised
+        else Code.DEVICE_CLAIM_OF_OTHER
+    )
+    return unresolvable(code, claim.key, pod.key)

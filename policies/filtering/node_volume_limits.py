@@ -1,0 +1,190 @@
+"""NodeVolumeLimits: a node takes no more volumes of a driver than the driver says it can attach.
+
+The limits are those of the node's CSINode. What counts, each volume once: those of the pods on the
+node, and since 1.32 those attached to it though no pod uses them any more. A claim that is not
+bound counts as one volume of its class's driver; a disk of an in-tree kind as its successor's.
+
+What of other pods' volumes cannot be found out is not counted, as upstream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from policies.decision import Code, Rejection, refused, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.migration import is_in_tree, migrates, successor, translated
+from policies.model import Node, NodeState, Pod, Snapshot
+from policies.storage import (
+    NOTHING_STORED,
+    ClaimVolume,
+    CsiNode,
+    CsiVolume,
+    Disk,
+    Kind,
+    PersistentVolumeClaim,
+    Storage,
+)
+from policies.upstream import Release
+
+_TOO_MANY = refused(Code.TOO_MANY_VOLUMES)
+_LIMIT_PREFIX = "attachable-volumes-csi-"
+_LONGEST_NAME = 63
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVolumeLimits:
+    """Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
+
+    Up to 1.30 upstream has limits for disks of clouds on nodes without a CSINode, too (EBSLimits,
+    GCEPDLimits, AzureDiskLimits); these are left out.
+    """
+
+    name: str = "NodeVolumeLimits"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+        """Count the volumes that each node would have with the pod, if it has any."""
+        storage = snapshot.storage
+        if not _attaches(pod) or leaves_open(pod, snapshot, release):
+            return NOTHING_TO_CHECK
+        missing = next((name for name, claim in _claims(pod, storage) if claim is None), None)
+        if missing is not None:
+            words = unresolvable(Code.NO_CLAIM_TO_COUNT, pod.namespace, missing)
+            return Preparation(conflict=words)
+        counting = _Counting(storage, release)
+        return Preparation(NodeCheck(lambda state: counting.refuse(pod, state)))
+
+
+def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
+    """Tell whether something that the count depends on cannot be seen or understood."""
+    if pod.storage is None or not _attaches(pod):
+        return False
+    needed = {Kind.CLAIMS, Kind.VOLUMES, Kind.CSI_NODES}
+    needed |= {Kind.ATTACHMENTS} if release.attachments_count else set()
+    needed |= {Kind.DRIVERS} if release.driver_may_be_required else set()
+    storage = snapshot.storage
+    return (
+        not needed.isdisjoint(storage.unknown)
+        or any(translated(disk) is None for disk in pod.storage.disks if is_in_tree(disk.plugin))
+        or any(not _known(pod, name, claim, storage) for name, claim in _claims(pod, storage))
+    )
+
+
+def _attaches(pod: Pod) -> bool:
+    volumes = (pod.storage or NOTHING_STORED).volumes
+    return any(isinstance(each, ClaimVolume) or is_in_tree(each.plugin) for each in volumes)
+
+
+def _claims(pod: Pod, storage: Storage) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
+    for volume in (pod.storage or NOTHING_STORED).claims:
+        yield volume.claim, storage.claims.get(f"{pod.namespace}/{volume.claim}")
+
+
+def _known(pod: Pod, name: str, claim: PersistentVolumeClaim | None, storage: Storage) -> bool:
+    if claim is None:
+        return storage.knows(Kind.CLAIMS, f"{pod.namespace}/{name}")
+    return storage.knows_behind(claim)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    storage: Storage
+    release: Release
+
+    def refuse(self, pod: Pod, state: NodeState) -> Rejection | None:
+        node = self.storage.csi_nodes.get(state.node.name)
+        wanted = set(self._volumes(pod, node))
+        absent = self._absent_driver(wanted, node)
+        if absent is not None:
+            return refused(Code.NO_DRIVER, absent)
+        limits = self._limits({volume.driver for volume in wanted}, state.node, node)
+        if not limits:
+            return None
+        used = {volume for other in state.pods for volume in self._volumes(other, node)}
+        taken = Counter(volume.driver for volume in used | self._attached(state.node))
+        added = Counter(volume.driver for volume in wanted - used)
+        for driver, more in added.items():
+            if driver in limits and taken[driver] + more > limits[driver]:
+                return _TOO_MANY
+        return None
+
+    def _absent_driver(self, wanted: set[CsiVolume], node: CsiNode | None) -> str | None:
+        if not self.release.driver_may_be_required:
+            return None
+        present = frozenset[str]() if node is None else node.drivers
+        # Upstream names whichever it comes upon first in a map.
+        for driver in sorted({volume.driver for volume in wanted} - present):
+            found = self.storage.drivers.get(driver)
+            if found is not None and found.required:
+                return driver
+        return None
+
+    def _limits(self, drivers: set[str], node: Node, csi_node: CsiNode | None) -> Mapping[str, int]:
+        limits: Mapping[str, int] = {} if csi_node is None else csi_node.limits
+        if not self.release.node_lists_volume_limits:
+            return {driver: limits[driver] for driver in drivers if driver in limits}
+        listed = node.allocatable.scalars
+        found = {driver: limits.get(driver, listed.get(_key(driver))) for driver in drivers}
+        return {driver: limit for driver, limit in found.items() if limit is not None}
+
+    def _attached(self, node: Node) -> set[CsiVolume]:
+        if not self.release.attachments_count:
+            return set()
+        found: set[CsiVolume] = set()
+        for each in self.storage.attachments.get(node.name, ()):
+            volume = self.storage.volumes.get(each.volume)
+            if volume is not None and volume.csi is not None:
+                found.add(CsiVolume(each.driver, volume.csi.handle))
+        return found
+
+    def _volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
+        """Give the pod's volumes as the drivers on the node count them."""
+        for each in (pod.storage or NOTHING_STORED).volumes:
+            found = (
+                self._of_claim(pod, each, node)
+                if isinstance(each, ClaimVolume)
+                else self._of_disk(each, node)
+            )
+            if found is not None:
+                yield found
+
+    def _of_disk(self, disk: Disk, node: CsiNode | None) -> CsiVolume | None:
+        return translated(disk) if migrates(disk.plugin, node, self.release) else None
+
+    def _of_claim(self, pod: Pod, each: ClaimVolume, node: CsiNode | None) -> CsiVolume | None:
+        claim = self.storage.claims.get(f"{pod.namespace}/{each.claim}")
+        if claim is None or (each.ephemeral and claim.owner != pod.uid):
+            return None
+        volume = self.storage.volumes.get(claim.volume)
+        if volume is None:
+            return self._of_class(claim, node)
+        if volume.csi is not None or volume.migration is None:
+            found = volume.csi
+        elif migrates(volume.migration.plugin, node, self.release):
+            found = volume.migration.volume
+        else:
+            found = None
+        return found if found is not None and found.driver and found.handle else None
+
+    def _of_class(self, claim: PersistentVolumeClaim, node: CsiNode | None) -> CsiVolume | None:
+        """Count a claim without a volume as the one that its class would make for it."""
+        found = self.storage.classes.get(claim.storage_class)
+        if found is None or not found.provisioner:
+            return None
+        handle = f"?{claim.key}"  # no driver's handle: upstream takes a random one
+        if not is_in_tree(found.provisioner):
+            return CsiVolume(found.provisioner, handle)
+        if not migrates(found.provisioner, node, self.release):
+            return None
+        return CsiVolume(successor(found.provisioner), handle)
+
+
+def _key(driver: str) -> str:
+    """Name a driver's limit in a node's allocatable resources (GetCSIAttachLimitKey)."""
+    if len(_LIMIT_PREFIX) + len(driver) < _LONGEST_NAME:
+        return _LIMIT_PREFIX + driver
+    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
+    return f"{_LIMIT_PREFIX}{driver[:23]}{digest[:16]}"

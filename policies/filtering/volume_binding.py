@@ -1,0 +1,151 @@
+"""VolumeBinding: the volumes that the pod's claims are bound to must be within the node's reach.
+
+A claim that is not bound yet either should have been (its class binds at once: no node fits), or
+waits for its first pod. For one that waits, kube-scheduler looks for a volume or for room to make
+one, node by node, with the rules of the volume controller; these are not here, so such a pod is
+left unjudged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policies.decision import Code, Rejection, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.migration import is_translated
+from policies.model import NodeState, Pod, Snapshot
+from policies.selectors import NodeSelector
+from policies.storage import (
+    NOTHING_STORED,
+    ClaimVolume,
+    CsiNode,
+    Kind,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Storage,
+)
+from policies.upstream import Release
+
+_UNBOUND = unresolvable(Code.CLAIM_UNBOUND)
+_MISSING = unresolvable(Code.VOLUME_MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBinding:
+    """Source: pkg/scheduler/framework/plugins/volumebinding (volume_binding.go, binder.go)."""
+
+    name: str = "VolumeBinding"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+        """Look at the pod's claims; then match each bound volume's node affinity."""
+        storage = snapshot.storage
+        volumes = (pod.storage or NOTHING_STORED).claims
+        if not volumes or _hides_something(pod, storage):
+            return NOTHING_TO_CHECK
+        claims: list[PersistentVolumeClaim] = []
+        for volume in volumes:
+            claim = _usable(volume, pod, storage)
+            if isinstance(claim, Rejection):
+                return Preparation(conflict=claim)
+            claims.append(claim)
+        bound = [claim for claim in claims if _is_bound(claim)]
+        if any(not _is_bound(claim) and not _waits(claim, storage) for claim in claims):
+            return Preparation(conflict=_UNBOUND)
+        if not bound:
+            return NOTHING_TO_CHECK
+        found = [storage.volumes.get(claim.volume) for claim in bound]
+        mismatch = _words(release)
+
+        def rule(state: NodeState) -> Rejection | None:
+            node = storage.csi_nodes.get(state.node.name)
+            for volume in found:
+                if volume is None:
+                    return _MISSING
+                affinity = _affinity(volume, node, release)
+                # Upstream matches labels alone: it shows the selector a node without a name.
+                if affinity is not None and not affinity.matches("", state.node.labels):
+                    return mismatch
+            return None
+
+        return Preparation(NodeCheck(rule))
+
+
+def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
+    """Tell whether a claim waits for its first pod, or something cannot be seen or understood."""
+    if pod.storage is None or not pod.storage.claims:
+        return False
+    storage = snapshot.storage
+    if _hides_something(pod, storage):
+        return True
+    return any(
+        (not _is_bound(claim) and _waits(claim, storage)) or _is_garbled(claim, storage)
+        for claim in _claims(pod, storage)
+    )
+
+
+def _hides_something(pod: Pod, storage: Storage) -> bool:
+    for each in (pod.storage or NOTHING_STORED).claims:
+        key = f"{pod.namespace}/{each.claim}"
+        claim = storage.claims.get(key)
+        seen = storage.knows(Kind.CLAIMS, key) if claim is None else storage.knows_behind(claim)
+        if not seen or (claim is not None and _needs_unseen_node(claim, storage)):
+            return True
+    return False
+
+
+def _needs_unseen_node(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+    """Tell whether the claim's volume is an in-tree one and no CSINode tells if it is migrated."""
+    volume = storage.volumes.get(claim.volume)
+    return volume is not None and volume.migration is not None and Kind.CSI_NODES in storage.unknown
+
+
+def _is_garbled(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+    """Tell whether the claim's volume is an in-tree one that cannot be translated."""
+    volume = storage.volumes.get(claim.volume)
+    return volume is not None and volume.migration is not None and volume.migration.volume is None
+
+
+def _claims(pod: Pod, storage: Storage) -> Iterator[PersistentVolumeClaim]:
+    for volume in (pod.storage or NOTHING_STORED).claims:
+        claim = storage.claims.get(f"{pod.namespace}/{volume.claim}")
+        if claim is not None:
+            yield claim
+
+
+def _usable(volume: ClaimVolume, pod: Pod, storage: Storage) -> PersistentVolumeClaim | Rejection:
+    """Find a claim, or say why the pod cannot have it (podHasPVCs)."""
+    name = volume.claim
+    claim = storage.claims.get(f"{pod.namespace}/{name}")
+    if claim is None:
+        return unresolvable(Code.NO_EPHEMERAL_CLAIM if volume.ephemeral else Code.NO_CLAIM, name)
+    if claim.lost:
+        return unresolvable(Code.CLAIM_LOST, name, claim.volume)
+    if claim.deleting:
+        return unresolvable(Code.CLAIM_DELETED, name)
+    if volume.ephemeral and claim.owner != pod.uid:
+        return unresolvable(Code.CLAIM_OF_OTHER, claim.key, pod.key)
+    return claim
+
+
+def _is_bound(claim: PersistentVolumeClaim) -> bool:
+    return bool(claim.volume) and claim.bound
+
+
+def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+    found = storage.classes.get(claim.storage_class)
+    return found is not None and found.waits and not claim.volume
+
+
+def _affinity(
+    volume: PersistentVolume, node: CsiNode | None, release: Release
+) -> NodeSelector | None:
+    migration = volume.migration
+    if migration is not None and is_translated(migration.plugin, node, release):
+        return migration.affinity
+    return volume.affinity
+
+
+def _words(release: Release) -> Rejection:
+    conflict = release.volume_affinity_is_a_conflict
+    return unresolvable(Code.VOLUME_CONFLICT if conflict else Code.VOLUME_AFFINITY)

@@ -1,0 +1,109 @@
+"""VolumeRestrictions: volumes that only one pod may use, and disks that only one node may write to.
+
+A claim with the access mode ReadWriteOncePod is used by one pod of the whole cluster: while another
+pod has it, no node fits. A disk that the pod itself describes may not be used twice on a node,
+unless all who use it only read (an EBS disk not even then).
+
+Two rules of upstream's that a dry run shows, kept as they are: conflicts are counted by claims at
+first, but by volumes when a pod leaves or joins; and then by the claim's name alone, whatever its
+namespace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from policies.decision import Code, Rejection, refused, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
+from policies.migration import AWS_EBS, GCE_PD, ISCSI, RBD
+from policies.model import NodeState, Pod, Snapshot
+from policies.storage import NOTHING_STORED, Disk, Kind, PersistentVolumeClaim
+from policies.upstream import Release
+
+_RESTRICTED = frozenset({AWS_EBS, GCE_PD, ISCSI, RBD})
+_NO_DISK = refused(Code.NO_DISK)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeRestrictions:
+    """Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go."""
+
+    name: str = "VolumeRestrictions"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+        """Count which of the pod's claims for one pod alone are in use."""
+        if pod.storage is None or leaves_open(pod, snapshot, release):
+            return NOTHING_TO_CHECK
+        claims: list[PersistentVolumeClaim] = []
+        for name in _lasting(pod):
+            claim = snapshot.storage.claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                return Preparation(conflict=unresolvable(Code.NO_CLAIM, name))
+            claims.append(claim)
+        single = {claim.name for claim in claims if claim.one_pod_only}
+        disks = tuple(disk for disk in pod.storage.disks if disk.plugin in _RESTRICTED)
+        conflicts = len(single & _in_use(pod.namespace, snapshot)) if single else 0
+        if not disks and not conflicts:
+            return NOTHING_TO_CHECK
+        return Preparation(_RestrictionsCheck(disks, frozenset(single), conflicts, _words(release)))
+
+
+def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
+    """Tell whether a claim of the pod's cannot be seen."""
+    return any(
+        not snapshot.storage.knows(Kind.CLAIMS, f"{pod.namespace}/{name}") for name in _lasting(pod)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _RestrictionsCheck:
+    disks: tuple[Disk, ...]
+    claims: frozenset[str]
+    conflicts: int
+    claim_in_use: Rejection
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        if any(_conflicting(disk, pod) for disk in self.disks for pod in node.pods):
+            return _NO_DISK
+        return self.claim_in_use if self.conflicts > 0 else None
+
+    def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+        return self._changed(pod, -1)
+
+    def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+        return self._changed(pod, 1)
+
+    def _changed(self, pod: Pod, by: int) -> Check:
+        users = sum(name in self.claims for name in _lasting(pod))
+        return replace(self, conflicts=self.conflicts + by * users) if users else self
+
+
+def _lasting(pod: Pod) -> tuple[str, ...]:
+    return (pod.storage or NOTHING_STORED).lasting_claims
+
+
+def _in_use(namespace: str, snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(
+        name
+        for state in snapshot.nodes.values()
+        for pod in state.pods
+        if pod.storage is not None and pod.namespace == namespace
+        for name in _lasting(pod)
+    )
+
+
+def _words(release: Release) -> Rejection:
+    here = release.claim_in_use_is_of_the_node
+    return refused(Code.CLAIM_IN_USE_HERE if here else Code.CLAIM_IN_USE)
+
+
+def _conflicting(disk: Disk, pod: Pod) -> bool:
+    return any(_same(disk, other) for other in (pod.storage or NOTHING_STORED).disks)
+
+
+def _same(disk: Disk, other: Disk) -> bool:
+    if (disk.plugin, disk.identity) != (other.plugin, other.identity):
+        return False
+    if disk.plugin == RBD and disk.monitors.isdisjoint(other.monitors):
+        return False
+    return disk.plugin == AWS_EBS or not (disk.read_only and other.read_only)

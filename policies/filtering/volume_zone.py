@@ -1,0 +1,82 @@
+"""VolumeZone: a volume that is labelled with zones or regions can be used only there.
+
+A node without any such label takes every volume. The older generation of labels on a volume may
+match the newer one on a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policies.decision import Code, Rejection, unresolvable
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.migration import BETA_REGION, BETA_ZONE, REGION, ZONE
+from policies.model import NodeState, Pod, Snapshot
+from policies.selectors import Labels
+from policies.storage import NOTHING_STORED, Kind, PersistentVolume, Storage
+from policies.upstream import Release
+
+_REFUSAL = unresolvable(Code.VOLUME_ZONE)
+_NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+_LABELS = frozenset({BETA_ZONE, BETA_REGION, ZONE, REGION})
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeZone:
+    """Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go."""
+
+    name: str = "VolumeZone"
+
+    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+        """Find the zones of the volumes behind the pod's claims, but those made for it alone."""
+        if pod.storage is None or leaves_open(pod, snapshot, release):
+            return NOTHING_TO_CHECK
+        topology: list[tuple[str, frozenset[str]]] = []
+        for claim in pod.storage.lasting_claims:
+            volume = _volume(f"{pod.namespace}/{claim}", claim, snapshot.storage)
+            if isinstance(volume, Rejection):
+                return Preparation(conflict=volume)
+            topology.extend(() if volume is None else volume.topology)
+        if not topology:
+            return NOTHING_TO_CHECK
+
+        def rule(state: NodeState) -> Rejection | None:
+            labels = state.node.labels
+            if _LABELS.isdisjoint(labels):
+                return None
+            fits = all(_value(labels, key) in values for key, values in topology)
+            return None if fits else _REFUSAL
+
+        return Preparation(NodeCheck(rule))
+
+
+def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
+    """Tell whether a claim, or what stands behind it, cannot be seen."""
+    storage = snapshot.storage
+    for name in (pod.storage or NOTHING_STORED).lasting_claims:
+        key = f"{pod.namespace}/{name}"
+        claim = storage.claims.get(key)
+        seen = storage.knows(Kind.CLAIMS, key) if claim is None else storage.knows_behind(claim)
+        if not seen:
+            return True
+    return False
+
+
+def _volume(key: str, name: str, storage: Storage) -> PersistentVolume | Rejection | None:
+    """Find the volume of a claim; None if the claim waits for its first pod."""
+    claim = storage.claims.get(key)
+    if claim is None:
+        return unresolvable(Code.NO_CLAIM, name)
+    if claim.volume:
+        volume = storage.volumes.get(claim.volume)
+        return unresolvable(Code.NO_VOLUME, claim.volume) if volume is None else volume
+    if not claim.storage_class:
+        return unresolvable(Code.CLAIM_WITHOUT_CLASS)
+    found = storage.classes.get(claim.storage_class)
+    if found is None:
+        return unresolvable(Code.NO_CLASS, claim.storage_class)
+    return None if found.waits else unresolvable(Code.NO_VOLUME_NAME)
+
+
+def _value(labels: Labels, key: str) -> str | None:
+    return labels[key] if key in labels else labels.get(_NEWER.get(key, key))

@@ -1,0 +1,181 @@
+"""In-tree volumes as the CSI drivers that took them over see them.
+
+Kubernetes no longer attaches disks of clouds itself: a volume written for the in-tree plugin is
+translated, when it is used, into one of the plugin's CSI driver. The translation gives it a handle,
+by which the driver counts it, and rewrites the zone in its node affinity to the driver's own label.
+
+Sources: k8s.io/csi-translation-lib (translate.go, plugins/*), and isCSIMigrationOn in
+pkg/scheduler/framework/plugins/nodevolumelimits/utils.go and volumebinding/binder.go.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from policies.selectors import Labels, NodeSelector, NodeSelectorTerm, Requirement
+from policies.storage import CsiNode, CsiVolume, Disk, Migration
+from policies.upstream import PortworxMigration, Release
+
+AWS_EBS = "kubernetes.io/aws-ebs"
+GCE_PD = "kubernetes.io/gce-pd"
+AZURE_DISK = "kubernetes.io/azure-disk"
+CINDER = "kubernetes.io/cinder"
+PORTWORX = "kubernetes.io/portworx-volume"
+RBD = "kubernetes.io/rbd"
+ISCSI = "kubernetes.io/iscsi"
+
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+
+_SEPARATOR = "__"
+"""Between the zones of a volume's label."""
+
+_NOT_TRANSLATED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
+"""Plugins that have a translation which scheduling never switches on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Successor:
+    driver: str
+    zone_label: str | None = None
+
+
+_SUCCESSORS = {
+    AWS_EBS: _Successor("ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"),
+    GCE_PD: _Successor("pd.csi.storage.gke.io", "topology.gke.io/zone"),
+    CINDER: _Successor("cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"),
+    AZURE_DISK: _Successor("disk.csi.azure.com"),
+    PORTWORX: _Successor("pxd.portworx.com"),
+}
+
+_EBS_ADDRESS = re.compile(r"aws://[^/]*/+(vol-[^/?#]*)/*(?:[?#].*)?")
+
+
+def migrates(plugin: str, node: CsiNode | None, release: Release) -> bool:
+    """Tell whether the plugin's volumes count as its driver's on ``node`` (None: no CSINode)."""
+    if node is None or plugin not in _SUCCESSORS:
+        return False
+    if plugin != PORTWORX or release.portworx is PortworxMigration.ALWAYS:
+        return True
+    return release.portworx is PortworxMigration.ANNOTATED and plugin in node.migrated
+
+
+def is_translated(plugin: str, node: CsiNode | None, release: Release) -> bool:
+    """Tell whether the plugin's volumes are reached from ``node`` as its driver says."""
+    if node is None or plugin not in _SUCCESSORS or plugin not in node.migrated:
+        return False
+    return plugin != PORTWORX or release.portworx is not PortworxMigration.OFF
+
+
+def is_in_tree(plugin: str) -> bool:
+    """Tell whether ``plugin`` is an in-tree plugin that has a translation."""
+    return plugin in _SUCCESSORS or plugin in _NOT_TRANSLATED
+
+
+def successor(plugin: str) -> str:
+    """Name the driver that has taken over a plugin of which :func:`migrates` may hold."""
+    return _SUCCESSORS[plugin].driver
+
+
+def translated(disk: Disk, zones: str = "") -> CsiVolume | None:
+    """Give the disk as its driver knows it; None if it has none, or the disk's name makes no sense.
+
+    ``zones`` is a persistent volume's zone label, which a GCE disk's handle depends on.
+    """
+    if disk.plugin not in _SUCCESSORS:
+        return None
+    handle: str | None = disk.identity
+    if disk.plugin == AWS_EBS:
+        handle = _ebs_handle(disk.identity)
+    elif disk.plugin == GCE_PD:
+        handle = _gce_handle(disk.identity, zones)
+    elif disk.plugin == AZURE_DISK:
+        handle = disk.identity or None  # a disk that is not managed has no identity
+    return None if handle is None else CsiVolume(successor(disk.plugin), handle)
+
+
+def migration(disk: Disk, labels: Labels, affinity: NodeSelector | None) -> Migration | None:
+    """Translate a persistent volume's disk; None if its plugin has no successor."""
+    if disk.plugin not in _SUCCESSORS:
+        return None
+    volume = translated(disk, labels.get(BETA_ZONE) or labels.get(ZONE) or "")
+    zone_label = _SUCCESSORS[disk.plugin].zone_label
+    if volume is not None and zone_label is not None:
+        affinity = _affinity(affinity, labels, zone_label)
+    return Migration(disk.plugin, volume, affinity)
+
+
+def _ebs_handle(identity: str) -> str | None:
+    """Take the volume's ID out of ``aws://zone/vol-…``; anything else is an ID already."""
+    if not identity.startswith("aws://"):
+        return identity
+    address = _EBS_ADDRESS.fullmatch(identity)
+    return None if address is None else address[1]
+
+
+def _gce_handle(disk: str, label: str) -> str | None:
+    zones = label.split(_SEPARATOR)
+    if len(zones) == 1:
+        return f"projects/UNSPECIFIED/zones/{zones[0] or 'UNSPECIFIED'}/disks/{disk}"
+    parts = [zone.split("-") for zone in zones]
+    regions = {"-".join(part[:2]) for part in parts}
+    if len(regions) != 1 or any(len(part) != 3 for part in parts):
+        return None
+    return f"projects/UNSPECIFIED/regions/{regions.pop()}/disks/{disk}"
+
+
+def _affinity(
+    affinity: NodeSelector | None, labels: Labels, zone_label: str
+) -> NodeSelector | None:
+    """Put the driver's label in place of the zone's (translateTopologyFromInTreeToCSI)."""
+    zone, region = _keys(affinity, labels)
+    if affinity is not None and _asks_for(affinity, zone):
+        affinity = _renamed(affinity, zone, zone_label)
+    elif zone in labels:
+        affinity = _with_zones(affinity, zone_label, labels[zone])
+    if region == BETA_REGION and affinity is not None and _asks_for(affinity, region):
+        affinity = _renamed(affinity, region, REGION)
+    return affinity
+
+
+def _keys(affinity: NodeSelector | None, labels: Labels) -> tuple[str, str]:
+    """Tell which generation of zone and region labels a volume uses."""
+    asked = () if affinity is None else affinity.terms
+    mentioned = {each.key for term in asked for each in term.labels}
+    for known in (mentioned, labels):
+        if ZONE in known:
+            return ZONE, REGION
+        if BETA_ZONE in known:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
+
+
+def _asks_for(affinity: NodeSelector, key: str) -> bool:
+    asked = (each for term in affinity.terms for each in term.labels if each.key == key)
+    return any(each.values for each in asked)
+
+
+def _renamed(affinity: NodeSelector, old: str, new: str) -> NodeSelector:
+    return NodeSelector(
+        tuple(
+            replace(
+                term,
+                labels=tuple(
+                    replace(each, key=new) if each.key == old else each for each in term.labels
+                ),
+            )
+            for term in affinity.terms
+        )
+    )
+
+
+def _with_zones(affinity: NodeSelector | None, key: str, label: str) -> NodeSelector | None:
+    zones = tuple(sorted({zone.strip() for zone in label.split(_SEPARATOR)} - {""}))
+    if not zones:
+        return affinity
+    terms = affinity.terms if affinity is not None and affinity.terms else (NodeSelectorTerm(),)
+    required = Requirement(key, "In", zones)
+    return NodeSelector(tuple(replace(each, labels=(*each.labels, required)) for each in terms))

@@ -1,0 +1,276 @@
+"""What the volume and device filters read: a pod's volumes, and the objects that stand behind them.
+
+A pod names a *claim*; a claim that is bound names a *volume*; the volume says where it can be
+reached, and which CSI driver attaches it under which handle. A *CSI node* says which drivers run on
+a node and how many volumes each may attach there. A *resource claim* is the same idea for devices:
+once it is allocated, its allocation says on which nodes the devices can be used.
+
+``Storage`` holds all of these at one moment. What a server does not serve, or serves so that it
+cannot be read, is unknown, which is not the same as absent: a filter that would need it leaves the
+pod unjudged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from policies.selectors import NodeSelector
+
+
+class ClaimVolume(NamedTuple):
+    """A volume behind the PersistentVolumeClaim ``claim``; ``ephemeral``: made for the pod."""
+
+    claim: str
+    ephemeral: bool = False
+
+
+class Disk(NamedTuple):
+    """A volume of an in-tree kind: ``plugin`` is its name, such as ``kubernetes.io/gce-pd``.
+
+    ``identity`` is what the kind tells its volumes apart by. ``monitors`` are those of an RBD
+    image: one that two images share makes them the same.
+    """
+
+    plugin: str
+    identity: str
+    read_only: bool = False
+    monitors: frozenset[str] = frozenset()
+
+
+class DeviceClaim(NamedTuple):
+    """A pod's reference to the ResourceClaim ``claim``; None as long as that has not been created.
+
+    ``reference`` is its name within the pod; ``templated`` tells that the claim is made for the pod
+    from a template.
+    """
+
+    reference: str
+    claim: str | None
+    templated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodStorage:
+    """The volumes of a pod that filters heed, in the order of its spec, and its device claims."""
+
+    volumes: tuple[ClaimVolume | Disk, ...] = ()
+    devices: tuple[DeviceClaim, ...] = ()
+
+    @property
+    def claims(self) -> tuple[ClaimVolume, ...]:
+        """The volumes behind claims."""
+        return tuple(each for each in self.volumes if isinstance(each, ClaimVolume))
+
+    @property
+    def lasting_claims(self) -> tuple[str, ...]:
+        """The names of the claims, but for those that were made for the pod alone."""
+        return tuple(each.claim for each in self.claims if not each.ephemeral)
+
+    @property
+    def disks(self) -> tuple[Disk, ...]:
+        """The volumes that the pod itself describes."""
+        return tuple(each for each in self.volumes if isinstance(each, Disk))
+
+
+NOTHING_STORED = PodStorage()
+
+
+class CsiVolume(NamedTuple):
+    """A volume as its driver knows it; two with the same handle are the same volume."""
+
+    driver: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentVolumeClaim:
+    """A claim. ``volume`` is the volume that it names ("" for none).
+
+    ``bound`` tells that the binding is complete, ``lost`` that the volume is gone. ``owner`` is the
+    UID of the object that controls the claim.
+    """
+
+    namespace: str
+    name: str
+    volume: str = ""
+    storage_class: str = ""
+    bound: bool = False
+    lost: bool = False
+    deleting: bool = False
+    one_pod_only: bool = False
+    owner: str = ""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """An in-tree volume as its CSI driver sees it; ``volume`` is None if that cannot be said."""
+
+    plugin: str
+    volume: CsiVolume | None
+    affinity: NodeSelector | None
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentVolume:
+    """A volume: the nodes that reach it (None: all), and its zones and regions by label.
+
+    ``csi`` is set for a volume of a CSI driver, ``migration`` for an in-tree one that a driver has
+    taken over.
+    """
+
+    name: str
+    affinity: NodeSelector | None = None
+    topology: tuple[tuple[str, frozenset[str]], ...] = ()
+    csi: CsiVolume | None = None
+    migration: Migration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClass:
+    """A class of volumes; ``waits``: one is bound only when a pod that needs it is scheduled."""
+
+    name: str
+    provisioner: str = ""
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CsiNode:
+    """The drivers on a node, the most volumes each may attach, and the plugins migrated there."""
+
+    name: str
+    drivers: frozenset[str] = frozenset()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    migrated: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CsiDriver:
+    """A driver; ``required``: its volumes' pods must not go where it is missing."""
+
+    name: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeAttachment:
+    """That ``driver`` has attached, or is about to attach, a persistent volume to a node."""
+
+    name: str
+    node: str
+    driver: str
+    volume: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaim:
+    """A claim on devices. ``nodes`` are those where its allocation can be used (None: all).
+
+    ``conditional`` tells that the allocated devices have conditions to meet before pods are bound;
+    ``reserved_for`` are the UIDs of the pods that may use them.
+    """
+
+    namespace: str
+    name: str
+    owner: str = ""
+    deleting: bool = False
+    allocated: bool = False
+    nodes: NodeSelector | None = None
+    conditional: bool = False
+    reserved_for: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Kind(Enum):
+    """A kind of object in the storage, by its plural as the API spells it."""
+
+    CLAIMS = "persistentvolumeclaims"
+    VOLUMES = "persistentvolumes"
+    CLASSES = "storageclasses"
+    CSI_NODES = "csinodes"
+    DRIVERS = "csidrivers"
+    ATTACHMENTS = "volumeattachments"
+    DEVICES = "resourceclaims"
+
+
+class Unread(NamedTuple):
+    """An object that is there and cannot be read."""
+
+    kind: Kind
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """All that stands behind pods' volumes and devices, by name or by ``namespace/name``.
+
+    ``attachments`` are by node. ``unknown`` are kinds of which nothing could be seen.
+    """
+
+    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+    drivers: Mapping[str, CsiDriver] = field(default_factory=dict)
+    attachments: Mapping[str, tuple[VolumeAttachment, ...]] = field(default_factory=dict)
+    devices: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    unknown: frozenset[Kind] = frozenset()
+    unread: frozenset[Unread] = frozenset()
+
+    def knows(self, kind: Kind, key: str) -> bool:
+        """Tell whether the object's absence would mean that it does not exist."""
+        return kind not in self.unknown and Unread(kind, key) not in self.unread
+
+    def knows_behind(self, claim: PersistentVolumeClaim) -> bool:
+        """Tell whether what the claim stands for can be seen: its volume, or else its class."""
+        if claim.volume:
+            return self.knows(Kind.VOLUMES, claim.volume)
+        return not claim.storage_class or self.knows(Kind.CLASSES, claim.storage_class)
+
+
+NO_STORAGE = Storage()
+
+Stored = (
+    PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CsiNode
+    | CsiDriver
+    | VolumeAttachment
+    | ResourceClaim
+)
+
+
+def stored(objects: Iterable[Stored], unknown: Collection[Kind] = ()) -> Storage:
+    """Put loose objects, in any order, into a storage."""
+    things = tuple(objects)
+    return Storage(
+        claims={each.key: each for each in things if isinstance(each, PersistentVolumeClaim)},
+        volumes={each.name: each for each in things if isinstance(each, PersistentVolume)},
+        classes={each.name: each for each in things if isinstance(each, StorageClass)},
+        csi_nodes={each.name: each for each in things if isinstance(each, CsiNode)},
+        drivers={each.name: each for each in things if isinstance(each, CsiDriver)},
+        attachments=by_node(each for each in things if isinstance(each, VolumeAttachment)),
+        devices={each.key: each for each in things if isinstance(each, ResourceClaim)},
+        unknown=frozenset(unknown),
+    )
+
+
+def by_node(attachments: Iterable[VolumeAttachment]) -> Mapping[str, tuple[VolumeAttachment, ...]]:
+    """Group attachments by the node that they are on."""
+    found: dict[str, list[VolumeAttachment]] = {}
+    for each in attachments:
+        found.setdefault(each.node, []).append(each)
+    return {node: tuple(there) for node, there in found.items()}
