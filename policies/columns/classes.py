@@ -17,6 +17,7 @@ from policies.columns.coded import Bools, Ints
 from policies.columns.selecting import LabelIndex, SelectorIndex
 from policies.model import AffinityTerm, Pod
 from policies.selectors import Labels, LabelSelector
+from policies.storage import PodStorage
 
 K = TypeVar("K", bound=Hashable)
 
@@ -105,19 +106,20 @@ class LabelClasses:
 
 
 class Traits:
-    """Classes by what a pod has beyond labels: host ports and required anti-affinity.
+    """Classes by what a pod has beyond labels: host ports, required anti-affinity, volumes.
 
-    Most pods have neither: theirs is number 0.
+    Most pods have none of it: theirs is number 0.
     """
 
     def __init__(self) -> None:
-        self._interned = Interned(lambda pod: (pod.host_ports, pod.anti_affinity))
+        self._interned = Interned(lambda pod: (pod.host_ports, pod.anti_affinity, pod.storage))
         self._repelling: SelectorIndex[tuple[AffinityTerm, int, int]] = SelectorIndex()
         self._with_ports: dict[int, Pod] = {}
+        self._with_storage: dict[int, PodStorage] = {}
 
     def acquire(self, pod: Pod) -> int:
         """Give the number of the pod's class."""
-        if not pod.host_ports and not pod.anti_affinity:
+        if not pod.host_ports and not pod.anti_affinity and pod.storage is None:
             return 0
         number, new = self._interned.acquire(pod)
         if new:
@@ -126,6 +128,8 @@ class Traits:
                     self._repelling.add(term.selector, (term, place, number))
             if pod.host_ports:
                 self._with_ports[number] = pod
+            if pod.storage is not None:
+                self._with_storage[number] = pod.storage
         return number
 
     def release(self, number: int) -> None:
@@ -134,6 +138,7 @@ class Traits:
         if gone is None:
             return
         self._with_ports.pop(number, None)
+        self._with_storage.pop(number, None)
         for place, term in enumerate(gone.anti_affinity):
             if term.selector is not None:
                 self._repelling.remove(term.selector, (term, place, number))
@@ -143,6 +148,13 @@ class Traits:
         answers = np.zeros(len(self._interned), np.bool_)
         for number, sample in self._with_ports.items():
             answers[number] = conflicts(sample)
+        return answers
+
+    def storing(self, count: Callable[[PodStorage], int]) -> Ints:
+        """Give by class number what ``count`` says of its volumes; 0 for one without."""
+        answers = np.zeros(len(self._interned), np.int64)
+        for number, storage in self._with_storage.items():
+            answers[number] = count(storage)
         return answers
 
     def repelling(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from policies.decision import Code, Rejection, refused, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
 from policies.migration import is_in_tree, migrates, successor, translated
 from policies.model import Node, NodeState, Pod, Snapshot
 from policies.storage import (
@@ -54,8 +54,7 @@ class NodeVolumeLimits:
         if missing is not None:
             words = unresolvable(Code.NO_CLAIM_TO_COUNT, pod.namespace, missing)
             return Preparation(conflict=words)
-        counting = _Counting(storage, release)
-        return Preparation(NodeCheck(lambda state: counting.refuse(pod, state)))
+        return Preparation(LimitsCheck(pod, _Counting(storage, release)))
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
@@ -90,28 +89,65 @@ def _known(pod: Pod, name: str, claim: PersistentVolumeClaim | None, storage: St
 
 
 @dataclass(frozen=True, slots=True)
+class LimitsCheck:
+    """The limits as they concern one pod."""
+
+    pod: Pod
+    counting: _Counting
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        """Say that a driver is missing, or that it would have too many volumes."""
+        absent = self.absent_driver(node.node)
+        if absent is not None:
+            return absent
+        return _TOO_MANY if self._exceeds(node) else None
+
+    def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+        """Give itself: the node's state already says that the pod is gone."""
+        return self
+
+    def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+        """Give itself: the node's state already says that the pod is there."""
+        return self
+
+    def absent_driver(self, node: Node) -> Rejection | None:
+        """Say which driver the node would have to have, whoever is on it."""
+        csi_node = self.counting.storage.csi_nodes.get(node.name)
+        absent = self.counting.absent_driver(self._wanted(csi_node), csi_node)
+        return None if absent is None else refused(Code.NO_DRIVER, absent)
+
+    def has_room_beside(self, node: Node, volumes: int) -> bool:
+        """Tell whether no limit is in reach while pods on the node have ``volumes`` at most."""
+        csi_node = self.counting.storage.csi_nodes.get(node.name)
+        wanted = self._wanted(csi_node)
+        limits = self.counting.limits({each.driver for each in wanted}, node, csi_node)
+        attached = len(self.counting.storage.attachments.get(node.name, ()))
+        return all(volumes + attached + len(wanted) <= limit for limit in limits.values())
+
+    def _wanted(self, csi_node: CsiNode | None) -> set[CsiVolume]:
+        return set(self.counting.volumes(self.pod, csi_node))
+
+    def _exceeds(self, state: NodeState) -> bool:
+        counting, node = self.counting, self.counting.storage.csi_nodes.get(state.node.name)
+        wanted = self._wanted(node)
+        limits = counting.limits({volume.driver for volume in wanted}, state.node, node)
+        if not limits:
+            return False
+        used = {volume for other in state.pods for volume in counting.volumes(other, node)}
+        taken = Counter(volume.driver for volume in used | counting.attached(state.node))
+        added = Counter(volume.driver for volume in wanted - used)
+        return any(
+            driver in limits and taken[driver] + more > limits[driver]
+            for driver, more in added.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Counting:
     storage: Storage
     release: Release
 
-    def refuse(self, pod: Pod, state: NodeState) -> Rejection | None:
-        node = self.storage.csi_nodes.get(state.node.name)
-        wanted = set(self._volumes(pod, node))
-        absent = self._absent_driver(wanted, node)
-        if absent is not None:
-            return refused(Code.NO_DRIVER, absent)
-        limits = self._limits({volume.driver for volume in wanted}, state.node, node)
-        if not limits:
-            return None
-        used = {volume for other in state.pods for volume in self._volumes(other, node)}
-        taken = Counter(volume.driver for volume in used | self._attached(state.node))
-        added = Counter(volume.driver for volume in wanted - used)
-        for driver, more in added.items():
-            if driver in limits and taken[driver] + more > limits[driver]:
-                return _TOO_MANY
-        return None
-
-    def _absent_driver(self, wanted: set[CsiVolume], node: CsiNode | None) -> str | None:
+    def absent_driver(self, wanted: set[CsiVolume], node: CsiNode | None) -> str | None:
         if not self.release.driver_may_be_required:
             return None
         present = frozenset[str]() if node is None else node.drivers
@@ -122,7 +158,7 @@ class _Counting:
                 return driver
         return None
 
-    def _limits(self, drivers: set[str], node: Node, csi_node: CsiNode | None) -> Mapping[str, int]:
+    def limits(self, drivers: set[str], node: Node, csi_node: CsiNode | None) -> Mapping[str, int]:
         limits: Mapping[str, int] = {} if csi_node is None else csi_node.limits
         if not self.release.node_lists_volume_limits:
             return {driver: limits[driver] for driver in drivers if driver in limits}
@@ -130,7 +166,7 @@ class _Counting:
         found = {driver: limits.get(driver, listed.get(_key(driver))) for driver in drivers}
         return {driver: limit for driver, limit in found.items() if limit is not None}
 
-    def _attached(self, node: Node) -> set[CsiVolume]:
+    def attached(self, node: Node) -> set[CsiVolume]:
         if not self.release.attachments_count:
             return set()
         found: set[CsiVolume] = set()
@@ -140,7 +176,7 @@ class _Counting:
                 found.add(CsiVolume(each.driver, volume.csi.handle))
         return found
 
-    def _volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
+    def volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
         """Give the pod's volumes as the drivers on the node count them."""
         for each in (pod.storage or NOTHING_STORED).volumes:
             found = (

@@ -17,7 +17,7 @@ from policies.decision import Code, Rejection, refused, unresolvable
 from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
 from policies.migration import AWS_EBS, GCE_PD, ISCSI, RBD
 from policies.model import NodeState, Pod, Snapshot
-from policies.storage import NOTHING_STORED, Disk, Kind, PersistentVolumeClaim
+from policies.storage import NOTHING_STORED, Disk, Kind, PersistentVolumeClaim, PodStorage
 from policies.upstream import Release
 
 _RESTRICTED = frozenset({AWS_EBS, GCE_PD, ISCSI, RBD})
@@ -45,7 +45,7 @@ class VolumeRestrictions:
         conflicts = len(single & _in_use(pod.namespace, snapshot)) if single else 0
         if not disks and not conflicts:
             return NOTHING_TO_CHECK
-        return Preparation(_RestrictionsCheck(disks, frozenset(single), conflicts, _words(release)))
+        return Preparation(RestrictionsCheck(disks, frozenset(single), conflicts, _words(release)))
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
@@ -56,21 +56,31 @@ def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _RestrictionsCheck:
+class RestrictionsCheck:
+    """The pod's restricted disks and claims; ``conflicts`` counts who has one of the claims."""
+
     disks: tuple[Disk, ...]
     claims: frozenset[str]
     conflicts: int
     claim_in_use: Rejection
 
+    def heeds(self, storage: PodStorage) -> bool:
+        """Tell whether a pod with this storage can make a difference to its node."""
+        named = not self.claims.isdisjoint(storage.lasting_claims)
+        return named or any(_same(mine, other) for mine in self.disks for other in storage.disks)
+
     def refuse(self, node: NodeState) -> Rejection | None:
+        """Say that a disk on the node, or a claim anywhere, is in use."""
         if any(_conflicting(disk, pod) for disk in self.disks for pod in node.pods):
             return _NO_DISK
         return self.claim_in_use if self.conflicts > 0 else None
 
     def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+        """Count the claims of a pod that has left."""
         return self._changed(pod, -1)
 
     def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+        """Count the claims of a pod that has joined."""
         return self._changed(pod, 1)
 
     def _changed(self, pod: Pod, by: int) -> Check:

@@ -84,6 +84,20 @@ class Constraint(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Twin:
+    """What a filter comes to on columns.
+
+    ``by_hand`` are rows that have to be judged one by one on its account. With
+    ``reads_other_pods``, so have those with pods promised to them: it has to hold with these pods
+    and without, and neither follows from the other.
+    """
+
+    constraints: tuple[Constraint, ...] = ()
+    by_hand: frozenset[int] = frozenset()
+    reads_other_pods: bool = False
+
+
 @runtime_checkable
 class Counted(Protocol):
     """A constraint that took the whole cluster to count."""

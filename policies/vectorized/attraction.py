@@ -19,20 +19,20 @@ from policies.decision import Rejection
 from policies.filtering import Check, InterPodAffinity, inter_pod_affinity
 from policies.filtering.counting import Domain
 from policies.model import AffinityTerm, Pod
-from policies.vectorized.asking import Asked, Constraint, Footing
+from policies.vectorized.asking import Asked, Footing, Twin
 from policies.vectorized.room import Barred
 from policies.vectorized.tallies import Tally, tally, topology
 from policies.vectorized.verdicts import Verdicts
 from policies.vectorized.view import View
 
 
-def affinity(each: InterPodAffinity, asked: Asked) -> Constraint | None:
+def affinity(each: InterPodAffinity, asked: Asked) -> Twin:
     """Twin of InterPodAffinity."""
     pod, namespaces = asked.pod, asked.snapshot.namespaces
     repelled = _repelled(asked)
     if not pod.affinity and not pod.anti_affinity and not any(t.counts.any() for t in repelled):
-        return None
-    return _Affinity(
+        return Twin()
+    found = _Affinity(
         each.name,
         asked,
         attracted=_attracted(asked),
@@ -40,6 +40,7 @@ def affinity(each: InterPodAffinity, asked: Asked) -> Constraint | None:
         averse=_averse(asked),
         repelled=repelled,
     )
+    return Twin((found,), reads_other_pods=True)
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,18 @@ to it, is judged *by hand*: by the reference engine's own functions, one row at 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from policies.columns import Columns
 from policies.columns.coded import Bools
 from policies.columns.nodes import is_regular
 from policies.decision import Candidate, Code, Rejection, unresolvable
 from policies.filtering import (
-    NOTHING_TO_CHECK,
     Check,
+    DynamicResources,
     Filter,
     InterPodAffinity,
     NodeAffinity,
@@ -26,18 +25,22 @@ from policies.filtering import (
     NodePorts,
     NodeResourcesFit,
     NodeUnschedulable,
+    NodeVolumeLimits,
     Pipeline,
     PodTopologySpread,
     Preparation,
     TaintToleration,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
     prepare,
 )
 from policies.model import NodeState, Pod, Snapshot
 from policies.preemption import Coverage, select_victims
 from policies.reference import Rules
 from policies.upstream import Release
-from policies.vectorized import attraction, room, spreading, standing
-from policies.vectorized.asking import Asked, Constraint, Counted
+from policies.vectorized import attraction, room, spreading, standing, storing
+from policies.vectorized.asking import Asked, Constraint, Counted, Twin
 from policies.vectorized.choosing import Candidates
 from policies.vectorized.reprieving import dry_run
 from policies.vectorized.verdicts import Codes, Rejections, Verdicts
@@ -149,48 +152,47 @@ def question(asked: Asked, rules: Rules) -> Question | None:
     if limits is None:
         return None
     constraints: list[Constraint] = []
-    by_hand = set(_irregular(asked))
-    if asked.pod.host_ports:
-        by_hand |= set(asked.beside)
+    by_hand = {asked.columns.index[name] for name in asked.columns.irregular}
     for each in rules.filters:
-        found = twins(each, asked)
+        found = twin(each, asked)
         if found is None:
             return None
-        constraints += found
-        if found and isinstance(each, _COUNTING):
-            by_hand |= set(asked.beside)
-    return Question(
-        asked,
-        rules,
-        tuple(constraints),
-        limits,
-        by_hand=_marked(by_hand, asked.columns),
-    )
+        constraints += found.constraints
+        by_hand |= found.by_hand
+        if found.reads_other_pods:
+            by_hand |= asked.beside.keys()
+    marks = np.zeros(len(asked.columns.names), np.bool_)
+    marks[list(by_hand)] = True
+    return Question(asked, rules, tuple(constraints), limits, marks)
 
 
-def twins(each: Filter, asked: Asked) -> list[Constraint] | None:
-    """Give what a filter comes to on columns; None for one that has no twin and isn't idle."""
+def twin(each: Filter, asked: Asked) -> Twin | None:
+    """Give what a filter comes to on columns; None if it is one of others, or refuses the pod."""
     match each:
-        case NodeUnschedulable():
-            found = [standing.cordons(asked)]
-        case NodeName():
-            found = [standing.names(asked)]
-        case TaintToleration():
-            found = [standing.taints(asked)]
         case NodeAffinity():
-            found = [standing.enforced_labels(each.added, asked), standing.node_labels(asked)]
-        case NodePorts():
-            found = [room.ports(asked)]
+            return standing.node_labels(each, asked)
         case NodeResourcesFit():
-            found = [room.resources(each, asked)]
+            return room.resources(each, asked)
         case PodTopologySpread():
-            found = [spreading.spread(each, asked)]
+            return spreading.spread(each, asked)
         case InterPodAffinity():
-            found = [attraction.affinity(each, asked)]
-        case _:
-            idle = each.prepare(asked.pod, asked.snapshot, asked.release) == NOTHING_TO_CHECK
-            return [] if idle else None
-    return [constraint for constraint in found if constraint is not None]
+            return attraction.affinity(each, asked)
+    found = _TWINS.get(type(each))
+    return None if found is None else found(each, asked)
+
+
+_TWINS: Mapping[type[Filter], Callable[[Filter, Asked], Twin | None]] = {
+    NodeUnschedulable: lambda _, asked: standing.cordons(asked),
+    NodeName: lambda _, asked: standing.names(asked),
+    TaintToleration: lambda _, asked: standing.taints(asked),
+    NodePorts: lambda _, asked: room.ports(asked),
+    VolumeRestrictions: storing.restrictions,
+    NodeVolumeLimits: storing.limits,
+    VolumeBinding: storing.by_node,
+    VolumeZone: storing.by_node,
+    DynamicResources: storing.by_node,
+}
+"""The twins of filters that have no settings."""
 
 
 def _limits(asked: Asked, rules: Rules) -> Limits | None:
@@ -207,15 +209,3 @@ def _limits(asked: Asked, rules: Rules) -> Limits | None:
             rows = named if limits.rows is None else limits.rows & named
             limits = Limits(rows, tuple(sorted((*limits.by, each.name))))
     return limits
-
-
-def _irregular(asked: Asked) -> Iterator[int]:
-    """Give the rows that the columns cannot speak for."""
-    yield from (asked.columns.index[name] for name in asked.columns.irregular)
-    yield from np.flatnonzero(room.shared_ports(asked)).tolist()
-
-
-def _marked(rows: Collection[int], columns: Columns) -> Bools:
-    marks = np.zeros(len(columns.names), np.bool_)
-    marks[list(rows)] = True
-    return marks

@@ -12,12 +12,12 @@ from policies.columns.coded import Bools, Ints
 from policies.decision import Code, Reason, Rejection
 from policies.filtering import node_ports
 from policies.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
-from policies.vectorized.asking import Asked, Constraint
+from policies.vectorized.asking import Asked, Twin
 from policies.vectorized.verdicts import Verdicts
 from policies.vectorized.view import View, some
 
 
-def resources(fit: NodeResourcesFit, asked: Asked) -> Constraint:
+def resources(fit: NodeResourcesFit, asked: Asked) -> Twin:
     """Twin of NodeResourcesFit."""
     columns = asked.columns
     wanted = tuple(
@@ -31,7 +31,8 @@ def resources(fit: NodeResourcesFit, asked: Asked) -> Constraint:
         amounts = [columns.nodes.amounts(pod.requests) for pod in pods]
         promised[:, row] = [sum(each[w.place] for each in amounts) for w in wanted]
         promised_pods[row] = len(pods)
-    return _Room(wanted, promised, promised_pods, asked.release.oversized_is_unresolvable)
+    hopeless = asked.release.oversized_is_unresolvable
+    return Twin((_Room(wanted, promised, promised_pods, hopeless),))
 
 
 @dataclass(frozen=True)
@@ -113,27 +114,21 @@ class _RoomFooting:
             np.subtract(left, needs[depth], out=left, where=where)
 
 
-def ports(asked: Asked) -> Constraint | None:
-    """Twin of NodePorts."""
+def ports(asked: Asked) -> Twin:
+    """Twin of NodePorts.
+
+    Where two pods have ports in the way, the port may be one and the same, and free as soon as one
+    of them leaves: such rows are judged by hand.
+    """
     wanted = asked.pod.host_ports
     if not wanted:
-        return None
+        return Twin()
     conflicting = asked.columns.traits.conflicting(
         lambda other: any(node_ports.conflict(w, used) for w in wanted for used in other.host_ports)
     )
-    return _Ports(conflicting) if conflicting.any() else None
-
-
-def shared_ports(asked: Asked) -> Bools:
-    """Tell on which rows two pods have ports that conflict with the pod's.
-
-    There the port may be one and the same, and free as soon as one of them leaves.
-    """
-    constraint = ports(asked)
-    if not isinstance(constraint, _Ports):
-        return np.zeros(len(asked.columns.names), np.bool_)
-    found: Bools = constraint.taken(asked.everything).sum(axis=0) > 1
-    return found
+    constraint = _Ports(conflicting)
+    shared = np.flatnonzero(constraint.taken(asked.everything).sum(axis=0) > 1).tolist()
+    return Twin((constraint,), frozenset(shared), reads_other_pods=True)
 
 
 @dataclass(frozen=True)

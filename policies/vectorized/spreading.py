@@ -20,7 +20,7 @@ from policies.columns.table import TERMINATING
 from policies.filtering import Check, PodTopologySpread, pod_topology_spread
 from policies.filtering.counting import Domain
 from policies.model import Pod, SpreadConstraint
-from policies.vectorized.asking import Asked, Constraint, Footing
+from policies.vectorized.asking import Asked, Footing, Twin
 from policies.vectorized.standing import may_run_on, tolerated
 from policies.vectorized.tallies import Topology, topology
 from policies.vectorized.verdicts import Verdicts
@@ -29,22 +29,19 @@ from policies.vectorized.view import View
 _NEVER = -(2**62)
 
 
-def spread(spreading: PodTopologySpread, asked: Asked) -> Constraint | None:
+def spread(spreading: PodTopologySpread, asked: Asked) -> Twin:
     """Twin of PodTopologySpread."""
     constraints = spreading.constraints(asked.pod, asked.snapshot)
     if not constraints:
-        return None
+        return Twin()
     topologies = [topology(asked.columns, each.topology_key) for each in constraints]
     has_all_keys = np.logical_and.reduce([each.labelled for each in topologies])
-    return _Spread(
-        spreading.name,
-        asked.pod,
-        constraints,
-        tuple(
-            _skew(constraint, where, has_all_keys & _included(constraint, asked), asked)
-            for constraint, where in zip(constraints, topologies, strict=True)
-        ),
+    skews = tuple(
+        _skew(constraint, where, has_all_keys & _included(constraint, asked), asked)
+        for constraint, where in zip(constraints, topologies, strict=True)
     )
+    found = _Spread(spreading.name, asked.pod, constraints, skews)
+    return Twin((found,), reads_other_pods=True)
 
 
 @dataclass(frozen=True)

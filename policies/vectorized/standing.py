@@ -13,6 +13,7 @@ import numpy as np
 from policies.columns import Columns
 from policies.columns.coded import Bools
 from policies.filtering import (
+    NodeAffinity,
     node_affinity,
     node_name,
     node_unschedulable,
@@ -21,43 +22,43 @@ from policies.filtering import (
 from policies.model import Pod
 from policies.selectors import NodeSelector, NodeSelectorTerm, Requirement, untolerated
 from policies.upstream import Release
-from policies.vectorized.asking import Asked, Constraint, NodeConstraint
+from policies.vectorized.asking import Asked, Constraint, NodeConstraint, Twin
 from policies.vectorized.verdicts import Verdicts
 from policies.vectorized.view import View
 
 
-def cordons(asked: Asked) -> Constraint | None:
+def cordons(asked: Asked) -> Twin:
     """Twin of NodeUnschedulable."""
     if any(each.tolerates(node_unschedulable.CORDON) for each in asked.pod.tolerations):
-        return None
-    return NodeConstraint(asked.columns.nodes.unschedulable, node_unschedulable.REFUSAL)
+        return Twin()
+    refused = asked.columns.nodes.unschedulable
+    return Twin((NodeConstraint(refused, node_unschedulable.REFUSAL),))
 
 
-def names(asked: Asked) -> Constraint | None:
+def names(asked: Asked) -> Twin:
     """Twin of NodeName."""
     wanted = asked.pod.node_name
     if wanted is None:
-        return None
-    return NodeConstraint(~rows_named(asked.columns, (wanted,)), node_name.REFUSAL)
+        return Twin()
+    others = ~rows_named(asked.columns, (wanted,))
+    return Twin((NodeConstraint(others, node_name.REFUSAL),))
 
 
-def taints(asked: Asked) -> Constraint | None:
+def taints(asked: Asked) -> Twin:
     """Twin of TaintToleration."""
-    return _Taints(asked.pod, asked.release)
+    return Twin((_Taints(asked.pod, asked.release),))
 
 
-def enforced_labels(added: NodeSelector | None, asked: Asked) -> Constraint | None:
-    """Twin of the first half of NodeAffinity: what is enforced on all pods."""
-    if added is None:
-        return None
-    return NodeConstraint(~rows_selected(added, asked.columns), node_affinity.ENFORCED)
-
-
-def node_labels(asked: Asked) -> Constraint | None:
-    """Twin of NodeAffinity's second half: what the pod itself asks for."""
-    if asked.pod.node_affinity is None and not asked.pod.node_selector:
-        return None
-    return NodeConstraint(~may_run_on(asked.pod, asked.columns), node_affinity.REFUSAL)
+def node_labels(affinity: NodeAffinity, asked: Asked) -> Twin:
+    """Twin of NodeAffinity: what is enforced on all pods, then what the pod itself asks for."""
+    pod, columns = asked.pod, asked.columns
+    found: list[Constraint] = []
+    if affinity.added is not None:
+        others = ~rows_selected(affinity.added, columns)
+        found.append(NodeConstraint(others, node_affinity.ENFORCED))
+    if pod.node_affinity is not None or pod.node_selector:
+        found.append(NodeConstraint(~may_run_on(pod, columns), node_affinity.REFUSAL))
+    return Twin(tuple(found))
 
 
 def may_run_on(pod: Pod, columns: Columns) -> Bools:
