@@ -19,15 +19,13 @@ from policies.decision import (
     Rejection,
     fit_message,
 )
-from policies.filtering import IN_TREE, Filter, prepare, unjudged
+from policies.filtering import IN_TREE, Filter, deallocation, prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.policy import KUBE_SCHEDULER, Policy
 from policies.preemption import Coverage, ineligibility, select_victims
 from policies.upstream import NEWEST, Release
 
 _PREFIX = "preemption: "
-# The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
-_CLAIMS = "no new claims to deallocate, "
 # kube-scheduler gives up before it filters (ErrNoNodesAvailable in pkg/scheduler/schedule_one.go).
 _NO_NODES = "no nodes available to schedule pods"
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
@@ -96,17 +94,17 @@ def post_filter(
     pod, statuses = filtering.pod, filtering.rejected
     if not snapshot.nodes:
         return PreemptionDecision(pod, eligible=True, reason="", chosen=None, message=_NO_NODES)
-    failure = _failure(filtering, rules)
+    failure, first = _failure(filtering, rules), _before_preemption(filtering, snapshot, rules)
     nominated = None if pod.nominated_node is None else statuses.get(pod.nominated_node)
     reason = ineligibility(pod, snapshot, nominated)
     if reason is not None:
-        return _ineligible(filtering, reason, f"{failure} {_refusal(reason, rules)}")
+        return _ineligible(filtering, reason, f"{failure} {first}{_PREFIX}{reason}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pod, snapshot, tried, rules)
     order = rules.policy.candidates
     ranked = order.sort(candidates.values())
     rejected = _why_not(filtering, candidates, refusals)
-    outcome = _outcome(ranked, len(candidates) + len(rejected), refusals, rules)
+    outcome = _outcome(ranked, len(candidates) + len(rejected), refusals, rules, first)
     return PreemptionDecision(
         pod,
         eligible=True,
@@ -187,8 +185,9 @@ def _outcome(
     nodes: int,
     refusals: Mapping[str, Rejection],
     rules: Rules,
+    first: str,
 ) -> str:
-    """Give the event's second sentence, which says what preemption found."""
+    """Give the event's second sentence, which says what preemption found after what came first."""
     if ranked:
         if not rules.release.announces_placement:
             return ""
@@ -202,8 +201,11 @@ def _outcome(
         return _PREFIX + (errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     reasons = [reason for refusal in refusals.values() for reason in refusal.reasons]
     untried = nodes - len(refusals)
-    return _refusal(fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried]), rules)
+    return first + _PREFIX + fit_message(nodes, [*reasons, *[_NOT_HELPFUL] * untried])
 
 
-def _refusal(text: str, rules: Rules) -> str:
-    return f"{_CLAIMS if rules.release.mentions_claims else ''}{_PREFIX}{text}"
+def _before_preemption(filtering: FilterDecision, snapshot: Snapshot, rules: Rules) -> str:
+    """Say, where the release does, what became of device claims, whose PostFilter comes first."""
+    if not rules.release.mentions_claims:
+        return ""
+    return f"{deallocation(filtering, snapshot)}, "

@@ -15,7 +15,7 @@ from policies.filtering import (
     volume_restrictions,
     volume_zone,
 )
-from policies.filtering.dynamic_resources import DynamicResources
+from policies.filtering.dynamic_resources import DynamicResources, deallocation
 from policies.filtering.framework import Check, Filter, NodeCheck, Pipeline, Preparation, prepare
 from policies.filtering.inter_pod_affinity import InterPodAffinity
 from policies.filtering.node_affinity import NodeAffinity
@@ -98,6 +98,7 @@ __all__ = [
     "Pipeline",
     "Preparation",
     "UnknownFilterError",
+    "deallocation",
     "named",
     "prepare",
     "unjudged",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from extender.config import Config
 from tests.builders import Document, node_json, pod_json
@@ -158,3 +160,11 @@ async def test_in_filter_kube_scheduler_is_believed_that_its_claims_are_in_order
         reply = await it.extender.post("/filter", body)
         result = filtered(reply.body, ["node-1", "node-2"], cached=True)
         assert (result.names, result.failed) == (["node-2"], {"node-1": "Insufficient cpu"})
+
+
+async def test_the_role_that_is_shipped_covers_what_is_followed() -> None:
+    role = yaml.safe_load((Path(__file__).parents[2] / "deploy" / "rbac.yaml").read_text())
+    allowed = {name for rule in role["rules"] for name in rule["resources"]}
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    async with following([]) as it:
+        assert set(it.extender.service.feeds) <= allowed
