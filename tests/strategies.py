@@ -2,16 +2,32 @@
 
 Amounts, priorities, start times and labels come from tiny ranges, so that equal pods, exact fits,
 overcommitted nodes, broken budgets and full ties are common and failures shrink to a few objects.
+
+``clusters`` holds resources, ports, taints and budgets, for the laws that hold only there;
+``rich_clusters`` everything that is decided by: two namespaces, affinity in both directions,
+topology spread, pods that leave or are promised to leave, nominated pods of any priority, an
+extended resource, nodes with a pod that could not be read, and preemptors that are nominated
+already or must not preempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from policies.model import DisruptionBudget, HostPort, Node, Pod, Snapshot
+from policies.model import (
+    AffinityTerm,
+    DisruptionBudget,
+    HostPort,
+    Node,
+    Pod,
+    Snapshot,
+    SpreadConstraint,
+)
+from policies.selectors import LabelSelector, equals_all, label_requirement
 from tests.builders import budget, node, pod, snapshot, toleration
 
 NODES = ("node-1", "node-2", "node-3")
@@ -22,24 +38,39 @@ LABELS: tuple[Mapping[str, str], ...] = (
     {"app": "web", "tier": "front"},
 )
 TAINTS = ("gpu=yes:NoSchedule", "soft:PreferNoSchedule")
+NAMESPACES = ("default", "other")
+TOPOLOGIES = ("host", "zone")
+DEVICE = "example.com/device"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The loose objects of a cluster, and a pending pod of high priority."""
+    """The loose objects of a cluster, and a pending pod of high priority.
+
+    ``namespaces`` maps names to labels; ``unread`` names nodes with a pod that could not be read.
+    """
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
     budgets: tuple[DisruptionBudget, ...]
     preemptor: Pod
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
 
     @property
     def snapshot(self) -> Snapshot:
-        return snapshot(*self.nodes, *self.pods, *self.budgets)
+        whole = snapshot(*self.nodes, *self.pods, *self.budgets, namespaces=self.namespaces)
+        marked = {name: replace(whole.nodes[name], unreadable=("lost",)) for name in self.unread}
+        return replace(whole, nodes={**whole.nodes, **marked})
 
 
 _cpus = st.sampled_from(["0", "1", "2", "3"])
 _ports = st.sets(st.sampled_from(["80", "UDP:80", "10.0.0.1:TCP:80"]), max_size=1)
+_priorities = st.sampled_from([-1, 0, 0, 1, 1, 2, 4])
+_seldom = st.sampled_from([False] * 9 + [True])
+_sometimes = st.sampled_from([False, False, True])
 
 
 @st.composite
@@ -52,7 +83,7 @@ def residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod:
         on=None if promised else place,
         nominated_node=place if promised else None,
         cpu=draw(_cpus),
-        priority=draw(st.sampled_from([-1, 0, 0, 1, 1, 2, 4])),
+        priority=draw(_priorities),
         started=draw(st.none() | st.integers(0, 2)),
         labels=draw(st.sampled_from(LABELS)),
         ports=draw(_ports),
@@ -101,6 +132,158 @@ def clusters(draw: st.DrawFn) -> Cluster:
             tolerations=tolerations,
         ),
     )
+
+
+# Everything else that is decided by
+
+_selectors = st.sampled_from(
+    [
+        LabelSelector(equals_all({"app": "web"})),
+        LabelSelector(equals_all({"app": "db"})),
+        LabelSelector((label_requirement("app", "NotIn", ["web"]),)),
+        LabelSelector(),
+        None,
+    ]
+)
+_namespace_selectors = st.sampled_from(
+    [None, None, LabelSelector(equals_all({"team": "red"})), LabelSelector()]
+)
+
+
+@st.composite
+def terms(draw: st.DrawFn) -> AffinityTerm:
+    """Draw a required term of affinity or anti-affinity."""
+    return AffinityTerm(
+        selector=draw(_selectors),
+        namespaces=draw(st.sampled_from([frozenset(["default"]), frozenset(NAMESPACES)])),
+        namespace_selector=draw(_namespace_selectors),
+        topology_key=draw(st.sampled_from(TOPOLOGIES)),
+    )
+
+
+@st.composite
+def constraints(draw: st.DrawFn, topology: str) -> SpreadConstraint:
+    """Draw a hard constraint over one topology."""
+    return SpreadConstraint(
+        max_skew=draw(st.integers(1, 2)),
+        topology_key=topology,
+        selector=draw(_selectors),
+        min_domains=draw(st.sampled_from([1, 1, 2, 3])),
+        honors_affinity=draw(st.booleans()),
+        honors_taints=draw(st.booleans()),
+    )
+
+
+@st.composite
+def spreads(draw: st.DrawFn) -> tuple[SpreadConstraint, ...]:
+    """Draw constraints over some of the topologies, each at most once as the API server asks."""
+    chosen = draw(st.lists(st.sampled_from(TOPOLOGIES), max_size=2, unique=True))
+    return tuple(draw(constraints(topology)) for topology in chosen)
+
+
+@st.composite
+def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod:
+    """Draw a pod that runs, leaves, soon will, or is promised to a node; any may repel others."""
+    leaving, preempted, promised = draw(_sometimes), draw(st.booleans()), draw(_seldom)
+    drawn = draw(residents(number, places))
+    nominated = drawn.nominated_node is not None
+    repelling = st.lists(terms(), max_size=2).map(tuple)
+    return replace(
+        drawn,
+        namespace=draw(st.sampled_from(NAMESPACES)),
+        # A nominated pod may be any pod's peer; its fellow preemptor has priority 1 to 5.
+        priority=draw(st.integers(0, 6)) if nominated else drawn.priority,
+        requests=drawn.requests + draw(_devices),
+        terminating=leaving and not nominated,
+        preempted=leaving and preempted and not nominated,
+        promised=promised and not nominated,
+        anti_affinity=draw(repelling) if draw(_sometimes) else (),
+    )
+
+
+_devices = st.sampled_from(["0", "0", "1"]).map(lambda count: pod(others={DEVICE: count}).requests)
+
+
+@st.composite
+def rich_nodes(draw: st.DrawFn, name: str) -> Node:
+    """Draw a node that may lack either topology's label, and may have devices."""
+    labels = {"host": name, "zone": draw(st.sampled_from(["a", "b"]))}
+    lacking = draw(st.sampled_from([*[()] * 6, ("host",), ("zone",), TOPOLOGIES]))
+    devices = node(others={DEVICE: draw(st.sampled_from(["0", "1", "2"]))}).allocatable.scalars
+    drawn = draw(nodes(name))
+    closed = draw(_seldom)
+    return replace(
+        drawn,
+        unschedulable=closed and drawn.unschedulable,
+        taints=tuple(each for each in drawn.taints if closed or not each.forbids_scheduling),
+        labels={key: value for key, value in labels.items() if key not in lacking},
+        allocatable=replace(drawn.allocatable, scalars=devices),
+    )
+
+
+@st.composite
+def rich_budgets(draw: st.DrawFn, name: str) -> DisruptionBudget:
+    """Draw a budget in either namespace."""
+    return replace(draw(budgets(name)), namespace=draw(st.sampled_from(NAMESPACES)))
+
+
+@st.composite
+def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
+    """Draw a pending pod that asks for anything, may be nominated, and seldom must not preempt."""
+    asked = draw(st.sampled_from(["0", "1", "1", "2"]))
+    return replace(
+        pod(
+            "preemptor",
+            cpu=asked,
+            priority=draw(st.sampled_from([3, 5, 4, 2, 1])),
+            ports=draw(_ports),
+            labels=draw(st.sampled_from(LABELS)),
+            namespace=draw(st.sampled_from(NAMESPACES)),
+            tolerations=draw(st.sampled_from([(), (toleration("gpu", "Exists"),)])),
+            preempts=not draw(_seldom),
+            nominated_node=draw(st.sampled_from([*[None] * 6, *places])),
+            node_selector=equals_all(draw(_at_times({"zone": "a"}, {}))),
+            affinity=draw(_at_times_some(terms())),
+            anti_affinity=draw(_at_times_some(terms())),
+            spread=draw(spreads()) if draw(_sometimes) else (),
+        ),
+        requests=pod(cpu=asked).requests + draw(_devices),
+    )
+
+
+def _at_times(value: T, otherwise: T) -> st.SearchStrategy[T]:
+    return st.sampled_from([*[otherwise] * 6, value])
+
+
+def _at_times_some(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]:
+    some = st.lists(strategy, min_size=1, max_size=2).map(tuple)
+    return _sometimes.flatmap(lambda yes: some if yes else st.just(()))
+
+
+@st.composite
+def rich_clusters(draw: st.DrawFn) -> Cluster:
+    """Draw up to three nodes, ten pods and three budgets, of everything that can be drawn."""
+    count = draw(st.sampled_from([1, 2, 3, 3]))
+    places = NODES[:count]
+    pods = [draw(rich_residents(n, places)) for n in range(draw(st.integers(count, 10)))]
+    return Cluster(
+        nodes=_each(draw, rich_nodes, places),
+        pods=tuple(without_shared_ports(pods)),
+        budgets=_each(draw, rich_budgets, _numbered("budget", draw(st.integers(0, 3)))),
+        preemptor=draw(preemptors(places)),
+        namespaces={"default": {"team": "red"}, "other": draw(_at_times({"team": "red"}, {}))},
+        unread=frozenset(name for name in places if draw(_seldom) and draw(_sometimes)),
+    )
+
+
+def _each(
+    draw: st.DrawFn, strategy: Callable[[str], st.SearchStrategy[T]], names: Iterable[str]
+) -> tuple[T, ...]:
+    return tuple(draw(strategy(name)) for name in names)
+
+
+def _numbered(kind: str, count: int) -> Iterator[str]:
+    return (f"{kind}-{number}" for number in range(count))
 
 
 def without_shared_ports(pods: Iterable[Pod]) -> Iterator[Pod]:
