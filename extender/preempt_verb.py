@@ -4,9 +4,9 @@ The answer names one node, so that kube-scheduler has nothing left to choose by 
 outcomes:
 
 - our own choice, over the nodes that were offered or over the whole cluster;
-- *deferred*: the best of kube-scheduler's own candidates, where we cannot judge (a filter that is
-  not implemented here concerns the pod) or find nothing ourselves (a rule or a state that we cannot
-  see). This is never worse than without an extender;
+- *deferred*: the best of kube-scheduler's own candidates, where we cannot judge (a volume or
+  devices have yet to be found for the pod) or find nothing ourselves (a rule or a state that we
+  cannot see). This is never worse than without an extender;
 - nothing: the pod may not preempt, or no entry passes the guard rails. kube-scheduler tries again
   later.
 """

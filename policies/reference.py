@@ -8,7 +8,7 @@ samples), the choice, and the message that the pod's event would carry.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from policies import wording
@@ -137,15 +137,18 @@ def post_filter(
     )
     reason = ineligibility(pod, snapshot, nominated_status(pod, statuses, rules))
     if reason is not None:
-        return _ineligible(
-            filtering, reason, f"{failure} {wording.ineligible(reason, rules.release)}"
-        )
+        first = wording.before_preemption(filtering, snapshot, rules.release)
+        return _ineligible(filtering, reason, f"{failure} {wording.ineligible(reason, first)}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pod, snapshot, tried, rules)
     order = rules.policy.candidates
     ranked = order.sort(candidates.values())
     rejected = _why_not(filtering, candidates, refusals)
-    outcome = _outcome(ranked, len(candidates) + len(rejected), refusals, rules)
+    if ranked:
+        outcome = wording.placed(ranked[0], rules.release)
+    else:
+        first = wording.before_preemption(filtering, snapshot, rules.release)
+        outcome = _helpless(len(rejected), refusals, first)
     return PreemptionDecision(
         pod,
         eligible=True,
@@ -217,14 +220,10 @@ def _why_not(
     return {name: reason for name, reason in reasons.items() if name not in candidates}
 
 
-def _outcome(
-    ranked: Sequence[Candidate], nodes: int, refusals: Mapping[str, Rejection], rules: Rules
-) -> str:
-    if ranked:
-        return wording.placed(ranked[0], rules.release)
+def _helpless(nodes: int, refusals: Mapping[str, Rejection], first: str) -> str:
     errors = [str(r) for r in refusals.values() if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
     reasons = Counter(_reasons(refusals.values()))
-    return wording.helpless(nodes, len(refusals), reasons, errors, rules.release)
+    return wording.helpless(nodes, len(refusals), reasons, errors, first)
 
 
 def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:

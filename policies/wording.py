@@ -10,14 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from policies.decision import Candidate, Code, Reason, Rejection, fit_message
+from policies.decision import (
+    Candidate,
+    Code,
+    FilterDecision,
+    Reason,
+    Rejection,
+    fit_message,
+)
+from policies.filtering import deallocation
+from policies.model import Snapshot
 from policies.upstream import Release
 
 NO_NODES = "no nodes available to schedule pods"
 """kube-scheduler gives up before it filters (ErrNoNodesAvailable in schedule_one.go)."""
 _PREFIX = "preemption: "
-# The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
-_CLAIMS = "no new claims to deallocate, "
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 
 
@@ -38,9 +45,17 @@ def unfit(
     return fit_message(nodes, told)
 
 
-def ineligible(reason: str, release: Release) -> str:
-    """Give the second sentence for a pod that may not preempt."""
-    return _refusal(reason, release)
+def before_preemption(filtering: FilterDecision, snapshot: Snapshot, release: Release) -> str:
+    """Give what the second sentence begins with if preemption is of no use.
+
+    The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
+    """
+    return f"{deallocation(filtering, snapshot)}, " if release.mentions_claims else ""
+
+
+def ineligible(reason: str, first: str) -> str:
+    """Give the second sentence for a pod that may not preempt; it begins with ``first``."""
+    return f"{first}{_PREFIX}{reason}"
 
 
 def placed(best: Candidate, release: Release) -> str:
@@ -54,20 +69,17 @@ def placed(best: Candidate, release: Release) -> str:
 
 
 def helpless(
-    nodes: int, tried: int, reasons: Mapping[Reason, int], errors: Sequence[str], release: Release
+    nodes: int, tried: int, reasons: Mapping[Reason, int], errors: Sequence[str], first: str
 ) -> str:
     """Give the second sentence where no candidate was found among ``nodes`` nodes.
 
     ``reasons`` counts why the ``tried`` ones failed; the others were beyond help. ``errors`` are
-    nodes where, against expectation, nobody had to go: these are told and nothing else.
+    nodes where, against expectation, nobody had to go: these are told and nothing else. Otherwise
+    the sentence begins with ``first``.
     """
     if errors:
         told = sorted(errors)
         return _PREFIX + (told[0] if len(told) == 1 else f"[{', '.join(told)}]")
     counts = Counter(reasons)
     counts[_NOT_HELPFUL] += nodes - tried
-    return _refusal(fit_message(nodes, counts), release)
-
-
-def _refusal(text: str, release: Release) -> str:
-    return f"{_CLAIMS if release.mentions_claims else ''}{_PREFIX}{text}"
+    return f"{first}{_PREFIX}{fit_message(nodes, counts)}"

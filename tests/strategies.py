@@ -211,8 +211,11 @@ def rich_nodes(draw: st.DrawFn, name: str) -> Node:
     lacking = draw(st.sampled_from([*[()] * 6, ("host",), ("zone",), TOPOLOGIES]))
     devices = node(others={DEVICE: draw(st.sampled_from(["0", "1", "2"]))}).allocatable.scalars
     drawn = draw(nodes(name))
+    closed = draw(_seldom)
     return replace(
         drawn,
+        unschedulable=closed and drawn.unschedulable,
+        taints=tuple(each for each in drawn.taints if closed or not each.forbids_scheduling),
         labels={key: value for key, value in labels.items() if key not in lacking},
         allocatable=replace(drawn.allocatable, scalars=devices),
     )
@@ -232,7 +235,7 @@ def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
         pod(
             "preemptor",
             cpu=asked,
-            priority=draw(st.integers(1, 5)),
+            priority=draw(st.sampled_from([3, 5, 4, 2, 1])),
             ports=draw(_ports),
             labels=draw(st.sampled_from(LABELS)),
             namespace=draw(st.sampled_from(NAMESPACES)),
@@ -269,7 +272,7 @@ def rich_clusters(draw: st.DrawFn) -> Cluster:
         budgets=_each(draw, rich_budgets, _numbered("budget", draw(st.integers(0, 3)))),
         preemptor=draw(preemptors(places)),
         namespaces={"default": {"team": "red"}, "other": draw(_at_times({"team": "red"}, {}))},
-        unread=frozenset(name for name in places if draw(_seldom)),
+        unread=frozenset(name for name in places if draw(_seldom) and draw(_sometimes)),
     )
 
 

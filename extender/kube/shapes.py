@@ -26,6 +26,7 @@ class OwnerReference(Struct):
     apiVersion: str = ""  # noqa: N815 - the key as Kubernetes writes it
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 

@@ -8,24 +8,16 @@ from extender.kube import shapes
 from extender.kube.disks import DiskSources
 
 
-class Owner(Struct):
-    """metav1.OwnerReference."""
-
-    uid: str = ""
-    controller: bool | None = None
-
-
 class Meta(shapes.Meta):
-    """metadata, with what tells a claim's class, binding and owner."""
+    """metadata, with what tells a claim's class and binding."""
 
     annotations: dict[str, str] | None = None
-    ownerReferences: list[Owner] | None = None  # noqa: N815 - the key as Kubernetes writes it
 
 
 class ClaimSpec(Struct):
     """v1.PersistentVolumeClaimSpec."""
 
-    accessModes: list[str] | None = None  # noqa: N815
+    accessModes: list[str] | None = None  # noqa: N815 - the key as Kubernetes writes it
     storageClassName: str | None = None  # noqa: N815
     volumeName: str | None = None  # noqa: N815
 

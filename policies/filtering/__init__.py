@@ -17,7 +17,7 @@ from policies.filtering import (
     volume_restrictions,
     volume_zone,
 )
-from policies.filtering.dynamic_resources import DynamicResources
+from policies.filtering.dynamic_resources import DynamicResources, deallocation
 from policies.filtering.framework import (
     NOTHING_TO_CHECK,
     Check,
@@ -156,6 +156,7 @@ __all__ = [
     "VolumeRestrictions",
     "VolumeZone",
     "configured",
+    "deallocation",
     "named",
     "prepare",
     "reads_workloads",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policies.decision import Code, Rejection, unresolvable
+from policies.decision import Code, FilterDecision, Rejection, unresolvable
 from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
 from policies.model import NodeState, Pod, Snapshot
 from policies.storage import NOTHING_STORED, DeviceClaim, Kind, ResourceClaim, Storage
@@ -64,6 +64,26 @@ def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
         and (not claim.allocated or (claim.conditional and release.binding_conditions))
         for claim in found
     )
+
+
+def deallocation(filtering: FilterDecision, snapshot: Snapshot) -> str:
+    """Say what kube-scheduler did about the pod's claims before it turned to preemption.
+
+    A claim that is of no use on some node, and that nobody else uses, is deallocated, so that its
+    devices may be found elsewhere. Source: DynamicResources.PostFilter.
+    """
+    pod, rejected = filtering.pod, filtering.rejected
+    claims = [
+        claim
+        for each in (pod.storage or NOTHING_STORED).devices
+        if (claim := snapshot.storage.devices.get(f"{pod.namespace}/{each.claim}")) is not None
+    ]
+    if not claims or filtering.conflict is not None:
+        return "no new claims to deallocate"
+    free = [claim.nodes for claim in claims if claim.nodes and claim.reserved_for <= {pod.uid}]
+    asked = [snapshot.nodes[name].node for name, why in rejected.items() if why == _ELSEWHERE]
+    useless = any(not nodes.matches(node.name, node.labels) for nodes in free for node in asked)
+    return "deallocation of ResourceClaim completed" if useless else "still not schedulable"
 
 
 def _hides_something(pod: Pod, snapshot: Snapshot) -> bool:

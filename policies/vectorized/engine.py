@@ -127,7 +127,7 @@ class Vectorized:
         return _Filtered(view, codes, decision, failure)
 
     def _ineligible(self, filtered: _Filtered, reason: str) -> PreemptionDecision:
-        sentence = wording.ineligible(reason, self._rules.release)
+        sentence = wording.ineligible(reason, self._first(filtered))
         return PreemptionDecision(
             filtered.decision.pod,
             eligible=False,
@@ -148,7 +148,8 @@ class Vectorized:
         if best:
             outcome = wording.placed(best[0], self._rules.release)
         else:
-            outcome = self._helpless(asked, len(rejected), rows, tried)
+            first = self._first(filtered)
+            outcome = _helpless(asked, len(rejected), rows, tried, first)
         return PreemptionDecision(
             filtered.decision.pod,
             eligible=True,
@@ -161,13 +162,18 @@ class Vectorized:
             unjudged=filtered.decision.unjudged,
         )
 
-    def _helpless(self, asked: Question, nodes: int, rows: Bools, tried: Tried) -> str:
-        needless = np.flatnonzero(needs_nobody(tried.codes)).tolist()
-        rejections, names = asked.rejections, self._columns.names
-        errors = [str(rejections.of(int(tried.codes[row]), names[row])) for row in needless]
-        reasons = count_reasons(tried.codes, rejections)
-        count = int(np.count_nonzero(rows))
-        return wording.helpless(nodes, count, reasons, errors, self._rules.release)
+    def _first(self, filtered: _Filtered) -> str:
+        snapshot, release = self._columns.snapshot, self._rules.release
+        return wording.before_preemption(filtered.decision, snapshot, release)
+
+
+def _helpless(asked: Question, nodes: int, rows: Bools, tried: Tried, first: str) -> str:
+    needless = np.flatnonzero(needs_nobody(tried.codes)).tolist()
+    rejections, names = asked.rejections, asked.asked.columns.names
+    errors = [str(rejections.of(int(tried.codes[row]), names[row])) for row in needless]
+    reasons = count_reasons(tried.codes, rejections)
+    count = int(np.count_nonzero(rows))
+    return wording.helpless(nodes, count, reasons, errors, first)
 
 
 def _departing_on(columns: Columns, names: Collection[str]) -> Bools:

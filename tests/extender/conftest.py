@@ -170,6 +170,26 @@ class Gated:
         await self.inner.close()
 
 
+@dataclass
+class Refusing:
+    """A transport to a server that does not serve some resources."""
+
+    inner: Transport
+    refused: Mapping[str, int]
+
+    async def request(self, request: Request) -> Response:
+        status = self.refused.get(request.path.rpartition("/")[2])
+        if status is None:
+            return await self.inner.request(request)
+        return Response(status, encoded({"kind": "Status", "code": status, "reason": "No"}))
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        return self.inner.stream(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
 @dataclass(frozen=True)
 class Following:
     """An extender that follows a fake cluster; nothing is seen before ``let_it_sync``."""
@@ -180,12 +200,17 @@ class Following:
 
 @asynccontextmanager
 async def following(
-    objects: Iterable[Mapping[str, Any]], config: Config | None = None
+    objects: Iterable[Mapping[str, Any]],
+    config: Config | None = None,
+    refused: Mapping[str, int] | None = None,
 ) -> AsyncIterator[Following]:
-    """Serve an extender as a process does, on a cluster with these objects."""
+    """Serve an extender as a process does, on a cluster with these objects.
+
+    ``refused`` are plurals of what the server does not serve to us, with the status it answers.
+    """
     async with FakeCluster() as cluster:
         cluster.load(objects)
-        transport = Gated(cluster.local_transport())
+        transport = Gated(Refusing(cluster.local_transport(), refused or {}))
         settings = config or Config(port=0)
         async with (
             running(settings, transport, SystemClock(), random.Random(0)) as extender,

@@ -11,8 +11,9 @@ from structlog.testing import capture_logs
 
 from extender.clusterfile import ClusterFiles, load_cluster, load_pod
 from extender.kube.manifests import ManifestError
-from policies import decide_preemption
+from policies import decide_filter, decide_preemption
 from policies.model import Pod
+from policies.storage import Kind
 from policies.upstream import NEWEST
 from policies.workloads import SERVICE
 from tests.builders import encoded, node_json, pdb_json, pod_json, workload
@@ -202,3 +203,38 @@ def test_what_selects_pods_is_read_as_well(tmp_path: Path) -> None:
     service = {"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"a": "b"}}}
     snapshot = cluster_of(tmp_path, node_json("node-1"), service).snapshot
     assert snapshot.workloads == {"default": (workload(SERVICE, "web", {"a": "b"}),)}
+
+
+CLAIM = {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"}}
+CLAIMING = pod_json(
+    "vip", spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}
+)
+
+
+def test_claims_volumes_and_devices_are_read(tmp_path: Path) -> None:
+    kinds = ("PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment")
+    cluster_wide = [{"kind": kind, "metadata": {"name": "x"}} for kind in kinds]
+    device = {"kind": "ResourceClaim", "metadata": {"name": "gpu", "namespace": "default"}}
+    found = cluster_of(tmp_path, CLAIM, device, *cluster_wide).snapshot.storage
+    assert (set(found.claims), set(found.devices)) == ({"default/data"}, {"default/gpu"})
+    assert set(found.volumes) == set(found.classes) == set(found.csi_nodes) == {"x"}
+    assert set(found.drivers) == {"x"}
+    assert found.unknown == set()
+
+
+def test_of_kinds_that_the_files_do_not_hold_nothing_is_known(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, node_json("node-1"))
+    decision = decide_filter(pod_of(tmp_path, cluster, CLAIMING), cluster.snapshot)
+    assert decision.feasible == ("node-1",)
+    assert "VolumeBinding" in decision.unjudged
+    # There may well be no attachments, and no drivers that ask for anything.
+    known = set(Kind) - cluster.snapshot.storage.unknown
+    assert known == {Kind.ATTACHMENTS, Kind.DRIVERS}
+
+
+def test_a_claim_that_is_not_bound_is_told_from_one_that_was_not_written_down(
+    tmp_path: Path,
+) -> None:
+    cluster = cluster_of(tmp_path, node_json("node-1"), CLAIM)
+    decision = decide_filter(pod_of(tmp_path, cluster, CLAIMING), cluster.snapshot)
+    assert str(decision.conflict) == "pod has unbound immediate PersistentVolumeClaims"

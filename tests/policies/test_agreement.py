@@ -22,8 +22,20 @@ from policies.policy import (
     pod_order,
 )
 from policies.reference import filter_leniently, filter_nodes, preempt
+from policies.storage import (
+    NO_STORAGE,
+    ClaimVolume,
+    CsiNode,
+    DeviceClaim,
+    Kind,
+    PodStorage,
+    ResourceClaim,
+    Storage,
+    stored,
+)
 from policies.upstream import NEWEST, RELEASES, Release
 from policies.vectorized import Vectorized
+from tests.builders import LATE, claim, late_claim, volume
 from tests.strategies import NODES, Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
@@ -104,6 +116,41 @@ def test_any_policy(cluster: Cluster, policy: Policy) -> None:
 def test_any_filters(cluster: Cluster, release: Release, chosen: list[Filter]) -> None:
     rules = Rules(release, tuple(each for each in IN_TREE if each in chosen), KUBE_SCHEDULER)
     agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+BEHIND = stored(
+    [
+        claim("data", "pv"),
+        claim("single", "pv", one_pod_only=True),
+        late_claim("late"),
+        LATE,
+        volume("pv", "handle"),
+        CsiNode("node-1", frozenset(["csi.example.com"]), {"csi.example.com": 0}),
+        ResourceClaim("default", "gpu", allocated=True),
+        ResourceClaim("default", "unallocated"),
+    ]
+)
+storages = st.sampled_from([BEHIND, BEHIND, NO_STORAGE, stored([], unknown=list(Kind))])
+claimed = st.sampled_from(["data", "single", "late", "missing"]).map(ClaimVolume)
+devices = st.sampled_from(["gpu", "unallocated", "missing"]).map(
+    lambda name: DeviceClaim(name, name)
+)
+behind_pods = st.none() | st.builds(
+    PodStorage, st.lists(claimed, max_size=2).map(tuple), st.lists(devices, max_size=1).map(tuple)
+)
+
+
+@given(rich_clusters(), releases, storages, st.data())
+def test_volumes_and_devices(
+    cluster: Cluster, release: Release, storage: Storage, data: st.DataObject
+) -> None:
+    def claiming(pod: Pod) -> Pod:
+        return replace(pod, namespace="default", storage=data.draw(behind_pods))
+
+    pods = tuple(claiming(pod) for pod in cluster.pods)
+    snapshot = replace(replace(cluster, pods=pods).snapshot, storage=storage)
+    rules = Rules(release)
+    agree(Vectorized(rules), rules, claiming(cluster.preemptor), snapshot)
 
 
 @given(rich_clusters(), releases, st.data())

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from extender.kube.client import Client, Selection
-from extender.kube.informer import Informer
+from extender.kube.informer import Informer, OptionalInformer
 from extender.kube.resources import PODS
 from tests.extender.kube.conftest import (
     Lost,
@@ -84,10 +84,14 @@ class Story:
         return [after - before for before, after in itertools.pairwise(times)]
 
 
-async def play(*script: Reply, selection: Selection | None = None) -> Story:
+async def play(
+    *script: Reply,
+    selection: Selection | None = None,
+    kind: type[Informer[Thing]] = Informer[Thing],
+) -> Story:
     clock, copy = SteppedClock(), Copy()
     api = ScriptedApi(clock, *script)
-    informer = Informer(
+    informer = kind(
         Client(api), PODS, thing, copy, clock, random.Random(7), selection or Selection()
     )
     running = asyncio.create_task(informer.run())
@@ -335,3 +339,32 @@ async def test_what_the_sink_raises_ends_the_informer() -> None:
     story_script = (a_list(1), a_watch(deleted("never seen", 2)))
     with pytest.raises(KeyError):
         await play(*story_script)
+
+
+@pytest.mark.parametrize("code", [403, 404])
+async def test_nobody_waits_for_an_optional_resource_that_is_refused(code: int) -> None:
+    no = a_refusal(code, "No")
+    optional = await play(no, no, kind=OptionalInformer)
+    await optional.informer.wait_settled()
+    assert (optional.informer.settled, optional.informer.synced) == (True, False)
+    assert optional.copy.told == []
+    required = await play(no, no)
+    assert not required.informer.settled
+
+
+async def test_an_optional_resource_is_waited_for_while_the_server_is_in_trouble() -> None:
+    troubles: list[Reply] = [
+        a_refusal(503, "ServiceUnavailable"),
+        a_refusal(401, "Unauthorized"),
+        Lost(),
+    ]
+    story = await play(*troubles, kind=OptionalInformer)
+    assert not story.informer.settled
+
+
+async def test_an_optional_resource_is_followed_from_the_day_it_is_served() -> None:
+    no = a_refusal(404, "NotFound")
+    story = await play(no, no, a_list(2, A1), a_watch(added("b", 3)), kind=OptionalInformer)
+    assert story.copy.told == ["=a1", "+b3"]
+    assert story.informer.synced
+    assert all(pause >= 0.8 for pause in story.pauses[:2])

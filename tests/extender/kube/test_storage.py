@@ -233,7 +233,7 @@ def test_an_object_is_read_as_far_as_filters_need_it(
                     {"matchExpressions": [{"key": "zone", "operator": "Near"}]}
                 ]}}},
             },
-            "PersistentVolume x: spec.nodeAffinity.required: 'Near' is not a valid node selector operator",
+            "PersistentVolume x: spec.nodeAffinity.required: 'Near' is not a valid node selector",
         ),
         (storage.decode_csi_node, {"metadata": {}}, "CSINode: metadata.name: required"),
     ],

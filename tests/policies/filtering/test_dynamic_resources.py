@@ -136,3 +136,34 @@ def test_eviction_does_not_help_a_pod_whose_devices_are_elsewhere() -> None:
     )
     preemptor = pod("vip", cpu="1", priority=10, devices=[GPU])
     assert decide_preemption(preemptor, moment, Rules()).candidates == {}
+
+
+@pytest.mark.parametrize(
+    ("claims", "devices", "sentence"),
+    [
+        ((), [], "no new claims to deallocate"),
+        ((device(on="node-1"),), [GPU], "deallocation of ResourceClaim completed"),
+        (
+            (device(on="node-1", reserved_for=frozenset({"pod"})),),
+            [GPU],
+            "deallocation of ResourceClaim completed",
+        ),
+        (
+            (device(on="node-1", reserved_for=frozenset({"pod", "other"})),),
+            [GPU],
+            "still not schedulable",
+        ),
+        ((device(on="node-2"),), [GPU], "still not schedulable"),
+        ((device(),), [GPU], "still not schedulable"),
+        ((device(deleting=True),), [GPU], "no new claims to deallocate"),
+    ],
+)
+def test_the_event_says_what_became_of_claims_where_the_release_does(
+    claims: tuple[ResourceClaim, ...], devices: list[DeviceClaim], sentence: str
+) -> None:
+    full = snapshot(node("node-2"), *claims)
+    preemptor = pod(devices=devices)
+    told = decide_preemption(preemptor, full, Rules(RELEASES["1.36"], FILTER), ["node-2"])
+    assert f" {sentence}, preemption: 0/1 nodes" in told.message
+    newer = decide_preemption(preemptor, full, Rules(RELEASES["1.37"], FILTER), ["node-2"])
+    assert sentence not in newer.message

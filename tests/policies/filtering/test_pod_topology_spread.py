@@ -198,3 +198,16 @@ def test_a_pod_that_is_promised_to_leave_counts_until_it_does() -> None:
     assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, web)) == "b c"
     gone = pod("web", on="a", labels=WEB, terminating=True)
     assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, gone)) == "a b c"
+
+
+def test_a_terminating_victim_may_leave_in_vain() -> None:
+    """It was never counted, but its leaving is: counted anew, the pod still does not fit."""
+
+    def moment(*others: Pod) -> Snapshot:
+        keeper = pod("keeper", on="a", labels=WEB, priority=50)
+        return snapshot(node("a", cpu="1", labels={"zone": "a"}), keeper, *others)
+
+    vip = pod("vip", cpu="1", labels=WEB, priority=9, spread=(spread(min_domains=2),))
+    leaving = pod("leaving", on="a", cpu="1", labels=WEB, terminating=True)
+    assert list(decide_preemption(vip, moment(leaving)).candidates) == ["a"]
+    assert str(decide_filter(vip, moment()).rejected["a"]) == SKEWED
