@@ -1,11 +1,12 @@
 """``make bench``: what the extender and fakeapi cost, on stdout and in ``bench-results/``.
 
 Figures that depend on the machine stand beside an echo of the same bytes in the same run, or beside
-a calibration loop; the ratio is what to compare. ``--check`` fails if one breaks its budget,
-``--quick`` leaves out what takes minutes, ``--only`` measures one half. ``--document`` measures
-nothing: it writes the last full run into docs/performance.md. Another API server is measured next
-to fakeapi: the one at ``--beside URL``, or an etcd and kube-apiserver that are started if the
-environment variables ``ETCD`` and ``KUBE_APISERVER`` name their binaries.
+a calibration loop; the ratio is what to compare. ``--check`` fails if one breaks its budget twice:
+its half is measured once more before, since noise rarely comes again. ``--quick`` leaves out what
+takes minutes, ``--only`` measures one half. ``--document`` measures nothing: it writes the last
+full run into docs/performance.md. Another API server is measured next to fakeapi: the one at
+``--beside URL``, or an etcd and kube-apiserver that are started if the environment variables
+``ETCD`` and ``KUBE_APISERVER`` name their binaries.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import budgets, extender, fakeapi, report
@@ -33,16 +35,50 @@ def main() -> None:
     if asked.document:
         _document()
         return
-    broken = []
-    if asked.only != "extender":
-        beside = _beside(asked.beside, asked.token)
-        broken += _half("fakeapi", fakeapi.measure, beside, quick=asked.quick)
-    if asked.only != "fakeapi":
-        effort = QUICK if asked.quick else FULL
-        broken += _half("extender", lambda: extender.measure(effort), {}, quick=asked.quick)
-    sys.stdout.write("".join(f"over budget: {fault}\n" for fault in broken))
-    if broken and asked.check:
+    effort = QUICK if asked.quick else FULL
+    beside = _beside(asked.beside, asked.token) if asked.only != "extender" else {}
+    halves = [
+        Half("fakeapi", fakeapi.measure, beside, asked.quick),
+        Half("extender", lambda: extender.measure(effort), {}, asked.quick),
+    ]
+    wanted = [half for half in halves if asked.only in (None, half.name)]
+    broken: dict[str, Mapping[str, str]] = {half.name: half.faults() for half in wanted}
+    if asked.check:
+        broken = {half.name: _still(half, broken[half.name]) for half in wanted}
+    for name, faults in broken.items():
+        for figure, fault in faults.items():
+            sys.stdout.write(f"over budget: {name}.{figure}: {fault}\n")
+    if asked.check and any(broken.values()):
         sys.exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """What is measured and written together: fakeapi, or the extender."""
+
+    name: str
+    measure: Callable[[], dict[str, Figure]]
+    beside: Mapping[str, Figure]
+    quick: bool
+
+    def faults(self) -> dict[str, str]:
+        """Measure and write the table; gives the budgets that are broken."""
+        before = calibrate()
+        figures = self.measure()
+        calibration = statistics.mean((before, calibrate()))
+        given = budgets.read(self.name)
+        measured = Measured(figures, calibration, self.quick, report.machine())
+        report.write(self.name, measured, given, self.beside)
+        checked = {name: each for name, each in given.items() if not (self.quick and each.full)}
+        return budgets.faults(checked, figures, calibration)
+
+
+def _still(half: Half, broken: Mapping[str, str]) -> Mapping[str, str]:
+    """Give those of the faults that are there the second time as well."""
+    if not broken:
+        return broken
+    sys.stdout.write(f"over budget, measured once more: {', '.join(broken)}\n")
+    return {name: fault for name, fault in half.faults().items() if name in broken}
 
 
 def _arguments() -> argparse.Namespace:
@@ -54,23 +90,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--beside", metavar="URL", default="", help="another API server")
     parser.add_argument("--token", default="", help="how that one lets us in")
     return parser.parse_args()
-
-
-def _half(
-    half: str,
-    measure: Callable[[], dict[str, Figure]],
-    beside: Mapping[str, Figure],
-    *,
-    quick: bool,
-) -> list[str]:
-    """Measure one half and write its table; gives the budgets that are broken."""
-    before = calibrate()
-    figures = measure()
-    calibration = statistics.mean((before, calibrate()))
-    given = budgets.read(half)
-    report.write(half, Measured(figures, calibration, quick, report.machine()), given, beside)
-    checked = {name: budget for name, budget in given.items() if not (quick and budget.full)}
-    return [f"{half}.{fault}" for fault in budgets.faults(checked, figures, calibration)]
 
 
 def _beside(url: str, token: str) -> Mapping[str, Figure]:

@@ -49,18 +49,18 @@ def read(half: str, path: Path = BUDGETS) -> dict[str, Budget]:
 
 def faults(
     budgets: Mapping[str, Budget], figures: Mapping[str, Figure], calibration: float
-) -> list[str]:
-    """Give a sentence for each limit that is broken, or that nothing was measured for."""
-    found = []
+) -> dict[str, str]:
+    """Say by name which limits are broken, or had nothing measured for them."""
+    found = {}
     for name, budget in budgets.items():
         figure = figures.get(name)
         if budget.limit is None:
             continue
         if figure is None:
-            found.append(f"{name}: there is a limit, but nothing was measured")
+            found[name] = "there is a limit, but nothing was measured"
         elif figure.relative(calibration) > budget.limit:
             cost = figure.relative(calibration)
-            found.append(f"{name}: {cost:.4g} is over its limit of {budget.limit:g}")
+            found[name] = f"{cost:.4g} is over its limit of {budget.limit:g}"
     return found
 
 

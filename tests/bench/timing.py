@@ -24,7 +24,7 @@ class Effort:
     events: int
 
 
-FULL: Final = Effort(nodes=(1_000, 5_000, 15_000), rounds=100, seconds=60, events=6_000)
+FULL: Final = Effort(nodes=(1_000, 5_000, 15_000), rounds=100, seconds=30, events=6_000)
 QUICK: Final = Effort(nodes=(1_000, 5_000), rounds=50, seconds=4, events=1_500)
 
 _LEAST_ROUNDS = 3
