@@ -3,13 +3,16 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 CLIENTS := .venv/.clients
 
-.PHONY: demo test e2e check bench clean
+.PHONY: demo test fuzz e2e check bench bench-check clean
 
 demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 	$(BIN)/reprieve demo
 
 test: $(INSTALLED)  ## run all tests
 	$(BIN)/pytest -n auto
+
+fuzz: $(INSTALLED)  ## 20,000 random clusters: every engine decides the same
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/test_agreement.py
 
 e2e: $(CLIENTS)  ## run real clients, and their own tests, against fakeapi
 	$(BIN)/pytest -n auto --timeout 300 tests/e2e
@@ -22,6 +25,9 @@ check: $(CLIENTS)  ## style, types, layers
 
 bench: $(INSTALLED)  ## measure, and write the table to bench-results/
 	$(BIN)/python -m tests.bench
+
+bench-check: $(INSTALLED)  ## measure the quick half, and fail if a budget is broken
+	$(BIN)/python -m tests.bench --quick --check
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,4 +1,4 @@
-"""Hypothesis profiles: a CI run repeats exactly, a local run explores, a nightly one digs."""
+"""Hypothesis profiles: CI repeats exactly, a local run explores, nightly and fuzz dig deeper."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.register_profile("nightly", settings.get_profile("dev"), max_examples=2000)
+settings.register_profile("fuzz", settings.get_profile("dev"), max_examples=20_000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if "CI" in os.environ else "dev")
 )

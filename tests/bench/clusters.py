@@ -3,20 +3,40 @@
 Everything is drawn from splitmix64 with state 42, so that another program can build the same
 cluster. Node i has 32 cpu, 64Gi and 110 pods, and 30 pods of 1 cpu and 2Gi; for each pod three
 numbers are drawn: its priority, its app, and whether its tier is web. All start times differ.
+
+The pods that want in: *plain* needs 6 victims wherever it goes; *constrained* as well, and has
+anti-affinity and spread constraints besides; *large* needs 28 and cannot but break budgets; *small*
+fits everywhere.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from math import isqrt
+from typing import Any, Final
+
+import orjson
+
+from extender.kube.objects import decode_budget, decode_namespace, decode_node
+from extender.kube.pods import decode_pod
+from policies.model import Pod, Snapshot, assemble
+from policies.upstream import NEWEST, Release
 
 Document = dict[str, Any]
 
 _MASK = 2**64 - 1
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _PRIORITIES = (0, 10, 50, 100)
+_HOSTNAME = "kubernetes.io/hostname"
+_ZONE = "topology.kubernetes.io/zone"
+_ASKED: Final[Mapping[str, tuple[int, int]]] = {
+    "plain": (8, 16),
+    "constrained": (8, 16),
+    "large": (30, 60),
+    "small": (1, 2),
+}
+"""Cores and GiB that each preemptor asks for."""
 
 
 def cluster(nodes: int, pods_per_node: int = 30, budgets: int = 100) -> Iterator[Document]:
@@ -30,16 +50,39 @@ def cluster(nodes: int, pods_per_node: int = 30, budgets: int = 100) -> Iterator
             yield _running(draw, node, index, nodes)
 
 
-def preemptor(cpu: int, memory_gi: int) -> Document:
-    """Give a pending pod of priority 1000 that asks ``cpu`` cores and ``memory_gi`` GiB."""
-    name = f"preemptor-{cpu}-{memory_gi}"
-    pod = _pod(name, {"app": "preemptor"}, 1000, {"cpu": str(cpu), "memory": f"{memory_gi}Gi"})
+def preemptor(variant: str, nodes: int) -> Document:
+    """Give a pending pod of priority 1000 for a cluster of ``nodes`` nodes (see the module)."""
+    cpu, memory = _ASKED[variant]
+    constrained = variant == "constrained"
+    labels = {"app": "preemptor"} | ({"tier": "web"} if constrained else {})
+    requests = {"cpu": str(cpu), "memory": f"{memory}Gi"}
+    pod = _pod(f"preemptor-{variant}", labels, 1000, requests)
+    if constrained:
+        pod["spec"] |= _constraints(nodes)
     return pod | {"status": {"phase": "Pending"}}
 
 
 def encoded(document: Document) -> bytes:
     """Give a document as JSON."""
-    return json.dumps(document, separators=(",", ":")).encode()
+    return orjson.dumps(document)
+
+
+def snapshot_of(documents: Iterator[Document], release: Release = NEWEST) -> Snapshot:
+    """Decode documents as the extender does, into the snapshot that it would decide on."""
+    raw: dict[str, list[bytes]] = {}
+    for each in documents:
+        raw.setdefault(each["kind"], []).append(encoded(each))
+    return assemble(
+        map(decode_node, raw.get("Node", ())),
+        (decode_pod(each, release) for each in raw.get("Pod", ())),
+        map(decode_budget, raw.get("PodDisruptionBudget", ())),
+        {each.name: each.labels for each in map(decode_namespace, raw.get("Namespace", ()))},
+    )
+
+
+def pending(variant: str, nodes: int, release: Release = NEWEST) -> Pod:
+    """Give a preemptor as the extender decodes it."""
+    return decode_pod(encoded(preemptor(variant, nodes)), release)
 
 
 class _Splitmix:
@@ -57,14 +100,11 @@ class _Splitmix:
 def _node(index: int) -> Document:
     name = f"node-{index:05}"
     amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
-    labels = {
-        "kubernetes.io/hostname": name,
-        "topology.kubernetes.io/zone": f"zone-{index % 5}",
-    }
+    labels = {_HOSTNAME: name, _ZONE: f"zone-{index % 5}"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
         "spec": {},
         "status": {"capacity": amounts, "allocatable": amounts},
     }
@@ -74,7 +114,7 @@ def _budget(index: int) -> Document:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": f"pdb-{index}", "namespace": "default"},
+        "metadata": {"name": f"pdb-{index:03}", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": f"app-{index}"}}},
         "status": {"disruptionsAllowed": index % 6},
     }
@@ -100,10 +140,32 @@ def _pod(name: str, labels: dict[str, str], priority: int, requests: dict[str, s
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": labels},
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels},
         "spec": {
             "containers": [{"name": "c", "resources": {"requests": requests}}],
             "priority": priority,
             "schedulerName": "default-scheduler",
         },
+    }
+
+
+def _constraints(nodes: int) -> Document:
+    """Keep away from some apps on a host, and spread by zone (loosely) and by host."""
+    apps = {"key": "app", "operator": "In", "values": [f"app-{i}" for i in range(490, 500)]}
+    repelled = {"labelSelector": {"matchExpressions": [apps]}, "topologyKey": _HOSTNAME}
+    zone_skew = isqrt(9 * nodes // 4)  # floor(1.5 * sqrt(nodes)), without a float
+    return {
+        "affinity": {
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [repelled]}
+        },
+        "topologySpreadConstraints": [_spread(_ZONE, zone_skew), _spread(_HOSTNAME, 5)],
+    }
+
+
+def _spread(topology_key: str, max_skew: int) -> Document:
+    return {
+        "maxSkew": max_skew,
+        "topologyKey": topology_key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"tier": "web"}},
     }

@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.bench.budgets import Figure
-from tests.bench.clusters import cluster, encoded
-from tests.bench.processes import Server, reprieve
+from tests.bench.processes import loaded, reprieve
 
 _MIB = 2**20
 _EVERYDAY = {
@@ -45,9 +39,8 @@ def measure() -> dict[str, Figure]:
 
 
 def _start() -> dict[str, Figure]:
-    begun = time.perf_counter()
     with reprieve("fakeapi", "--port", "0") as server:
-        ready = time.perf_counter() - begun
+        ready = server.started_in
         idle = server.resident_bytes() / _MIB
     answer = subprocess.run(
         [sys.executable, "-c", _IN_PROCESS], capture_output=True, text=True, check=True
@@ -77,7 +70,7 @@ def _writes() -> dict[str, Figure]:
     figures = {}
     costs: dict[str, list[float]] = {"create": [], "patch": []}
     for pods in (1_000, 100_000):
-        with _loaded(1, pods) as (server, _):
+        with loaded(1, pods) as server:
             told = ask(server.url, "writes")
         for verb, seconds in costs.items():
             seconds.append(told[verb]["cost"])
@@ -89,24 +82,13 @@ def _writes() -> dict[str, Figure]:
 
 
 def _many() -> dict[str, Figure]:
-    with _loaded(5_000, 30) as (server, seconds):
-        resident = server.resident_bytes() / _MIB
+    with loaded(5_000, 30) as server:
+        seconds, resident = server.started_in, server.resident_bytes() / _MIB
     what = "150,000 pods and 5,000 nodes"
     return {
         "load-many": Figure(f"{what}: exec to loaded", f"{seconds:.1f} s", seconds),
         "many-memory": Figure(f"{what}: memory", f"{resident:,.0f} MiB", resident, timed=False),
     }
-
-
-@contextmanager
-def _loaded(nodes: int, pods_per_node: int) -> Iterator[tuple[Server, float]]:
-    """Run a server that has loaded a file; gives the seconds from exec to ready."""
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / "cluster.jsonl"
-        path.write_bytes(b"\n".join(encoded(each) for each in cluster(nodes, pods_per_node)))
-        begun = time.perf_counter()
-        with reprieve("fakeapi", "--port", "0", "--load", str(path)) as server:
-            yield server, time.perf_counter() - begun
 
 
 def ask(url: str, what: str, token: str = "") -> dict[str, Any]:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
+import asyncio
 import time
 from dataclasses import dataclass
 
 import aiohttp
 
 from tests.bench.processes import Server
+from tests.bench.timing import Effort, Latency, is_enough, latency
 
-WARM_UP = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Median and 99th percentile of one server, in milliseconds."""
-
-    p50: float
-    p99: float
+WARM_UP = 2
+_ASK_EVERY_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +24,30 @@ class Beside:
 
 
 async def beside_echo(
-    extender: Server, verb: str, body: bytes, echo: Server, rounds: int
+    extender: Server, verb: str, body: bytes, echo: Server, effort: Effort
 ) -> Beside:
-    """Send ``body`` to both in turns, ``rounds`` times after a warm-up."""
+    """Send ``body`` to both in turns, after a warm-up."""
     urls = (f"{extender.url}/{verb}", echo.url)
     times: tuple[list[float], list[float]] = ([], [])
-    async with aiohttp.ClientSession() as session:
-        for turn in range(WARM_UP + rounds):
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+        for _ in range(WARM_UP):
+            for url in urls:
+                await _post(session, url, body)
+        begun = time.perf_counter()
+        while not is_enough(effort, len(times[0]), time.perf_counter() - begun):
             for url, taken in zip(urls, times, strict=True):
-                seconds = await _post(session, url, body)
-                if turn >= WARM_UP:
-                    taken.append(seconds)
-    return Beside(_latency(times[0]), _latency(times[1]))
+                taken.append(await _post(session, url, body))
+    return Beside(latency(times[0]), latency(times[1]))
 
 
-async def wait_ready(server: Server) -> float:
-    """Ask /readyz until it says yes; give the seconds that took."""
-    started = time.perf_counter()
+async def wait_ready(server: Server) -> None:
+    """Ask /readyz until it says yes."""
     async with aiohttp.ClientSession() as session:
         while True:
             async with session.get(f"{server.url}/readyz") as response:
                 if response.status == 200:
-                    return time.perf_counter() - started
+                    return
+            await asyncio.sleep(_ASK_EVERY_SECONDS)
 
 
 async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> float:
@@ -61,9 +57,3 @@ async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> float:
         if response.status != 200:
             raise RuntimeError(f"{url} answered {response.status}: {text[:200]!r}")
     return time.perf_counter() - started
-
-
-def _latency(seconds: list[float]) -> Latency:
-    ordered = sorted(seconds)
-    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
-    return Latency(statistics.median(ordered) * 1000, p99 * 1000)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.bench.clusters import cluster, encoded
 
 _REPRIEVE = ("-c", "from fakeapi.cli import main; main()")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: where it listens, and its process id."""
+    """A running server: where it listens, its process id, and the seconds from exec to that."""
 
     url: str
     pid: int
+    started_in: float
 
     def resident_bytes(self) -> int:
         """Give the memory that the process holds now."""
@@ -35,6 +40,16 @@ def reprieve(*arguments: str) -> Iterator[Server]:
 
 
 @contextmanager
+def loaded(nodes: int, pods_per_node: int) -> Iterator[Server]:
+    """Run a fakeapi that has loaded a benchmark cluster, while the block runs."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "cluster.jsonl"
+        path.write_bytes(b"\n".join(encoded(each) for each in cluster(nodes, pods_per_node)))
+        with reprieve("fakeapi", "--port", "0", "--load", str(path)) as server:
+            yield server
+
+
+@contextmanager
 def echo() -> Iterator[Server]:
     """Run the echo server while the block runs."""
     with _listening("-m", "tests.bench.echo") as server:
@@ -43,6 +58,7 @@ def echo() -> Iterator[Server]:
 
 @contextmanager
 def _listening(*arguments: str) -> Iterator[Server]:
+    begun = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *arguments],
         stdout=subprocess.PIPE,
@@ -53,7 +69,8 @@ def _listening(*arguments: str) -> Iterator[Server]:
         line = process.stdout.readline() if process.stdout else ""
         if not line.startswith("listening on "):
             raise RuntimeError(f"{' '.join(arguments)} did not start: {line!r}")
-        yield Server(line.removeprefix("listening on ").strip(), process.pid)
+        took = time.perf_counter() - begun
+        yield Server(line.removeprefix("listening on ").strip(), process.pid, took)
     finally:
         process.terminate()
         process.wait()

@@ -1,0 +1,96 @@
+"""One preemption decision over all nodes, in this process: how long, and how that grows.
+
+Each decision is taken on a snapshot that differs from the last one by one pod event, which the
+engine has followed already, so that none can be remembered from before; and it is read as far as
+the extender reads it. Garbage is collected as it is in production: modules are set aside, the
+cluster is not.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from policies.decision import PreemptionDecision
+from policies.model import Pod
+from policies.reference import DEFAULT_RULES
+from tests.bench import events
+from tests.bench.budgets import Figure
+from tests.bench.clusters import cluster, pending, snapshot_of
+from tests.bench.events import Moving
+from tests.bench.timing import Effort, Latency, latency, milliseconds, repeated, slope
+from tests.engines import ENGINES, Engine, able
+
+PREEMPTORS: Final = ("plain", "constrained", "large")
+VARIANTS: Final[Mapping[str, tuple[str, str]]] = {
+    **{f"{each}-no-pdb": (each, f"{each}, no PDB") for each in PREEMPTORS},
+    **{each: (each, f"{each}, 100 PDBs") for each in PREEMPTORS},
+}
+"""Variant → its preemptor, and how the variant is called."""
+
+WARM_UP: Final = 2
+
+
+def measure(effort: Effort) -> dict[str, Figure]:
+    """Measure every engine, preemptor and size, and one pod event on the same clusters."""
+    gc.collect()
+    gc.freeze()
+    medians: dict[tuple[str, str], dict[int, float]] = {}
+    figures: dict[str, Figure] = {}
+    for nodes in effort.nodes:
+        moving = Moving(snapshot_of(cluster(nodes)))
+        for engine in able(nodes):
+            for variant in VARIANTS:
+                taken = _decisions(engine, variant, moving, effort)
+                medians.setdefault((engine, variant), {})[nodes] = taken.p50
+                figures |= _figures(engine, nodes, variant, taken)
+        figures |= events.measure(moving, effort)
+    return figures | dict(_growth(medians))
+
+
+def _decisions(name: str, variant: str, moving: Moving, effort: Effort) -> Latency:
+    engine = ENGINES[name](DEFAULT_RULES)
+    pod = pending(VARIANTS[variant][0], len(moving.snapshot.nodes))
+    budgets = () if variant.endswith("no-pdb") else moving.snapshot.budgets
+    moved = Moving(replace(moving.snapshot, budgets=budgets))
+    engine.follow(moved.snapshot, None)
+    for _ in range(WARM_UP):
+        _one(engine, pod, moved)
+    return latency(repeated(effort, lambda: _one(engine, pod, moved)))
+
+
+def _one(engine: Engine, pod: Pod, moving: Moving) -> float:
+    event = moving.step()
+    engine.follow(moving.snapshot, [event.node])
+    begun = time.perf_counter()
+    _use(engine.preempt(pod, moving.snapshot))
+    return time.perf_counter() - begun
+
+
+def _use(decision: PreemptionDecision) -> None:
+    """Read what the extender reads of a decision, and see that there was one."""
+    read = (len(decision.candidates), len(decision.rejected), decision.message)
+    if decision.chosen is None or decision.decided_by is None:
+        raise RuntimeError(f"the benchmark's decision is none: {read}")
+
+
+def _figures(engine: str, nodes: int, variant: str, taken: Latency) -> Iterator[tuple[str, Figure]]:
+    what = f"{engine}, {nodes:,} nodes, {VARIANTS[variant][1]}"
+    for name, seconds in (("", taken.p50), ("-p99", taken.p99)):
+        shown = f"{milliseconds(seconds)} of {taken.rounds}"
+        title = f"{what}: {name.removeprefix('-') or 'p50'}"
+        yield f"{engine}-{nodes}-{variant}{name}", Figure(title, shown, seconds)
+
+
+def _growth(
+    medians: Mapping[tuple[str, str], Mapping[int, float]],
+) -> Iterator[tuple[str, Figure]]:
+    for (engine, variant), costs in medians.items():
+        if len(costs) > 1:
+            exponent = slope(costs)
+            what = f"{engine}, growth with nodes, {VARIANTS[variant][1]}"
+            shown = f"nodes^{exponent:.2f}"
+            yield f"{engine}-slope-{variant}", Figure(what, shown, exponent, timed=False)

@@ -1,0 +1,128 @@
+"""A cluster that changes by one pod at a time, and what it costs to keep up with that."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+
+from extender.cluster import LiveCluster
+from policies.model import Pod, Snapshot, occupied
+from policies.reference import DEFAULT_RULES
+from tests.bench.budgets import Figure
+from tests.bench.timing import Effort
+from tests.engines import ENGINES, Engine
+
+_ANEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a watch tells: a pod as it is now, or (``gone``) as it was last."""
+
+    pod: Pod
+    node: str
+    gone: bool
+
+
+class Moving:
+    """Snapshots of a cluster where, in turns, a pod comes, one changes, and one goes.
+
+    Which node it happens on is drawn anew each time.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._rng = Random(7)
+        self._names = list(snapshot.nodes)
+        self._turn = 0
+
+    def step(self) -> Event:
+        """Make the next snapshot; gives what has changed since the last one."""
+        name = self._rng.choice(self._names)
+        state = self.snapshot.nodes[name]
+        event = self._event(name, state.pods)
+        pods = [pod for pod in state.pods if pod.uid != event.pod.uid]
+        present = pods if event.gone else [*pods, event.pod]
+        self.snapshot = replace(
+            self.snapshot,
+            nodes={**self.snapshot.nodes, name: occupied(state.node, present)},
+            generation=self.snapshot.generation + 1,
+        )
+        self._turn += 1
+        return event
+
+    def _event(self, node: str, pods: tuple[Pod, ...]) -> Event:
+        pod = self._rng.choice(pods)
+        if self._turn % 3 == 0:
+            name = f"new-{self._turn}"
+            return Event(replace(pod, name=name, uid=f"uid-{name}"), node, gone=False)
+        if self._turn % 3 == 1:
+            return Event(replace(pod, priority=pod.priority + 1), node, gone=False)
+        return Event(pod, node, gone=True)
+
+
+def measure(moving: Moving, effort: Effort) -> dict[str, Figure]:
+    """Measure single pod events, through the live cluster and into each engine's columns."""
+    nodes = len(moving.snapshot.nodes)
+    figures = {f"live-event-{nodes}": _live(moving, effort, nodes)}
+    for name in ENGINES.keys() - {"reference"}:
+        figures |= _columns(name, moving, effort, nodes)
+    return figures
+
+
+def _live(moving: Moving, effort: Effort, nodes: int) -> Figure:
+    cluster = LiveCluster(time.monotonic)
+    start = moving.snapshot
+    cluster.nodes.replace([state.node for state in start.nodes.values()])
+    cluster.budgets.replace(start.budgets)
+    cluster.pods.replace([pod for state in start.nodes.values() for pod in state.pods])
+    cluster.snapshot()
+    what = f"one pod event through the live cluster to its next snapshot, {nodes:,} nodes"
+    return _median(what, (_seconds_live(cluster, moving.step()) for _ in range(effort.events)))
+
+
+def _seconds_live(cluster: LiveCluster, event: Event) -> float:
+    begun = time.perf_counter()
+    if event.gone:
+        cluster.pods.remove(event.pod)
+    else:
+        cluster.pods.upsert(event.pod)
+    cluster.snapshot()
+    return time.perf_counter() - begun
+
+
+def _columns(name: str, moving: Moving, effort: Effort, nodes: int) -> dict[str, Figure]:
+    engine = ENGINES[name](DEFAULT_RULES)
+    seconds = [_seconds_anew(name, moving.snapshot) for _ in range(_ANEW)]
+    anew = statistics.median(seconds)
+    engine.follow(moving.snapshot, None)
+    what = f"{name}, one pod event into the columns, {nodes:,} nodes"
+    taken = (_seconds_followed(engine, moving) for _ in range(effort.events))
+    return {
+        f"{name}-anew-{nodes}": Figure(
+            f"{name}, the columns built anew, {nodes:,} nodes", f"{anew * 1e3:,.0f} ms", anew
+        ),
+        f"{name}-event-{nodes}": _median(what, taken),
+    }
+
+
+def _seconds_anew(name: str, snapshot: Snapshot) -> float:
+    engine = ENGINES[name](DEFAULT_RULES)
+    begun = time.perf_counter()
+    engine.follow(snapshot, None)
+    return time.perf_counter() - begun
+
+
+def _seconds_followed(engine: Engine, moving: Moving) -> float:
+    event = moving.step()
+    begun = time.perf_counter()
+    engine.follow(moving.snapshot, [event.node])
+    return time.perf_counter() - begun
+
+
+def _median(what: str, taken: Iterator[float]) -> Figure:
+    median = statistics.median(taken)
+    return Figure(f"{what}: p50", f"{median * 1e6:.1f} µs", median)

@@ -1,0 +1,125 @@
+"""What the extender costs: decisions in process, its first sync and memory, its verbs over HTTP.
+
+Over HTTP the cluster is the one of 5,000 nodes and 150,000 pods, served by fakeapi; extender,
+fakeapi and echo are processes of their own. ``preempt`` is asked as the README configures
+kube-scheduler (one node offered) and as it asks by default (a tenth of the nodes); each answer is a
+promise that the next decision reckons with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+
+from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
+from tests.bench import deciding
+from tests.bench.budgets import Figure
+from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
+from tests.bench.http import Beside, beside_echo, wait_ready
+from tests.bench.processes import Server, echo, loaded, reprieve
+from tests.bench.timing import Effort, milliseconds
+
+NODES = 5_000
+SERVING = "vectorized"
+"""The engine that decides in ``serve``, to whose decision in process its answer is compared."""
+
+_MIB = 2**20
+_OFFERED = (1, NODES // 10)
+_SYNCED = f"first sync of {NODES:,} nodes and 150,000 pods"
+
+
+def measure(effort: Effort) -> dict[str, Figure]:
+    """Measure everything."""
+    decisions = deciding.measure(effort)
+    decision = decisions.get(f"{SERVING}-{NODES}-plain")
+    served = asyncio.run(_served(effort, None if decision is None else decision.cost))
+    return decisions | served
+
+
+async def _served(effort: Effort, decision: float | None) -> dict[str, Figure]:
+    with (
+        loaded(NODES, 30) as api,
+        echo() as bare,
+        reprieve("serve", "--port", "0", "--search", "cluster", "--server", api.url) as extender,
+    ):
+        begun = time.perf_counter()
+        await wait_ready(extender)
+        figures = _synced(time.perf_counter() - begun, extender)
+        figures |= await _filter(extender, bare, effort)
+        figures |= await _preempt(extender, bare, effort, decision)
+        figures |= _memory("memory-later", "resident memory after these calls", extender)
+    return figures
+
+
+def _synced(waited: float, extender: Server) -> dict[str, Figure]:
+    listening = extender.started_in
+    synced = listening + waited
+    return {
+        "listening": Figure("exec to listening", f"{listening:.2f} s", listening),
+        "sync": Figure(f"{_SYNCED}: exec to ready", f"{synced:.1f} s", synced),
+        **_memory("sync-memory", f"{_SYNCED}: resident memory", extender),
+    }
+
+
+def _memory(name: str, what: str, server: Server) -> dict[str, Figure]:
+    resident = server.resident_bytes() / _MIB
+    return {name: Figure(what, f"{resident:,.0f} MiB", resident, timed=False)}
+
+
+async def _filter(extender: Server, bare: Server, effort: Effort) -> dict[str, Figure]:
+    names = [f"node-{index:05}" for index in range(NODES)]
+    body = encoded({"Pod": preemptor("small", NODES), "Nodes": None, "NodeNames": names})
+    beside = await beside_echo(extender, "filter", body, bare, effort)
+    figures = dict(_compared("filter", f"HTTP filter, {NODES:,} node names", beside))
+    ratio = beside.extender.p50 / beside.echo.p50
+    what = "HTTP filter by the echo: p50"
+    return figures | {"filter-ratio": Figure(what, f"{ratio:.2f}", ratio, timed=False)}
+
+
+async def _preempt(
+    extender: Server, bare: Server, effort: Effort, decision: float | None
+) -> dict[str, Figure]:
+    figures: dict[str, Figure] = {}
+    snapshot = snapshot_of(cluster(NODES))
+    for count in _OFFERED:
+        body = _preempt_body(snapshot, count)
+        beside = await beside_echo(extender, "preempt", body, bare, effort)
+        what = f"HTTP preempt, search cluster, {NODES:,} nodes, {count} offered"
+        name = f"preempt-offered-{count}"
+        figures |= _compared(name, what, beside)
+        if decision is not None:
+            ratio = beside.extender.p50 / (decision + beside.echo.p50)
+            shown = f"{ratio:.2f}; decision {milliseconds(decision)}"
+            told = f"{what}, by decision + echo: p50"
+            figures[f"{name}-ratio"] = Figure(told, shown, ratio, timed=False)
+    return figures
+
+
+def _compared(name: str, what: str, beside: Beside) -> Iterator[tuple[str, Figure]]:
+    ours, bare = beside.extender, beside.echo
+    for suffix, seconds, echoed in (("", ours.p50, bare.p50), ("-p99", ours.p99, bare.p99)):
+        shown = f"{milliseconds(seconds)} of {ours.rounds}; echo {milliseconds(echoed)}"
+        title = f"{what}: {suffix.removeprefix('-') or 'p50'}"
+        yield f"{name}{suffix}", Figure(title, shown, seconds)
+
+
+def _preempt_body(snapshot: Snapshot, count: int) -> bytes:
+    """Build the call that offers ``count`` nodes with the victims that kube-scheduler finds."""
+    pod, names = pending("plain", NODES), list(snapshot.nodes)[:count]
+    filtering = decide_filter(pod, snapshot, DEFAULT_RULES, names)
+    candidates = post_filter(filtering, snapshot, DEFAULT_RULES, names).candidates
+    offers: Mapping[str, object] = {
+        node: {
+            "Pods": [{"UID": victim.uid} for victim in candidate.victims.pods],
+            "NumPDBViolations": candidate.victims.violations,
+        }
+        for node, candidate in candidates.items()
+    }
+    return encoded(
+        {
+            "Pod": preemptor("plain", NODES),
+            "NodeNameToVictims": None,
+            "NodeNameToMetaVictims": offers,
+        }
+    )

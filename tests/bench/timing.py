@@ -1,0 +1,75 @@
+"""Measuring again and again: how often, how long at most, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured.
+
+    A slow thing is measured less often than ``rounds`` times, but at least three times, once it has
+    taken ``seconds``.
+    """
+
+    nodes: tuple[int, ...]
+    rounds: int
+    seconds: float
+    events: int
+
+
+FULL: Final = Effort(nodes=(1_000, 5_000, 15_000), rounds=100, seconds=30, events=6_000)
+QUICK: Final = Effort(nodes=(1_000, 5_000), rounds=50, seconds=4, events=1_500)
+
+_LEAST_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Median and 99th percentile, in seconds, of so many rounds."""
+
+    p50: float
+    p99: float
+    rounds: int
+
+
+def latency(seconds: Sequence[float]) -> Latency:
+    """Sum up what single rounds took."""
+    ordered = sorted(seconds)
+    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    return Latency(statistics.median(ordered), p99, len(ordered))
+
+
+def repeated(effort: Effort, once: Callable[[], float]) -> list[float]:
+    """Do ``once`` until that is enough; it gives the seconds that count."""
+    taken: list[float] = []
+    begun = time.perf_counter()
+    while not is_enough(effort, len(taken), time.perf_counter() - begun):
+        taken.append(once())
+    return taken
+
+
+def is_enough(effort: Effort, rounds: int, seconds: float) -> bool:
+    """Tell whether so many rounds in so many seconds will do."""
+    return rounds >= effort.rounds or (rounds >= _LEAST_ROUNDS and seconds > effort.seconds)
+
+
+def slope(costs: Mapping[int, float]) -> float:
+    """Give the exponent by which cost grows with size: least squares on the logarithms.
+
+    1 is linear. ``costs`` maps at least two sizes to what they cost.
+    """
+    points = [(math.log(size), math.log(cost)) for size, cost in costs.items()]
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
+
+
+def milliseconds(seconds: float) -> str:
+    """Write a time in milliseconds with three digits that count."""
+    value = seconds * 1e3
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
