@@ -38,12 +38,12 @@ from extender.kube.connection import ConnectionConfigError, connect
 from extender.kube.decoding import ObjectError
 from extender.kube.manifests import ManifestError
 from extender.kube.transport import Transport
-from extender.serving import Running, running, told_to_stop
+from extender.serving import Running, running, spare_collections, told_to_stop
 from extender.tables import filter_table, preempt_table
 from extender.verdict import Search
 from policies import decide_filter
 from policies.filtering import UnknownFilterError, named
-from policies.reference import Rules
+from policies.rules import Rules
 from policies.upstream import UnknownReleaseError, release
 
 
@@ -265,7 +265,9 @@ async def _serve(
         print(f"listening on {extender.url}", flush=True)  # noqa: T201 - promised on stdout
         if inside is not None:
             await inside.tell(extender)
+        settling = asyncio.create_task(spare_collections(extender, SystemClock()))
         await stop.wait()
+        settling.cancel()
 
 
 def _rules(

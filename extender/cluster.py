@@ -11,7 +11,7 @@ A broken object is set aside with one warning. A broken pod that occupies a node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from extender.kube.objects import Namespace
 from extender.overlay import Overlay, Promise
@@ -22,15 +22,23 @@ from policies.model import DisruptionBudget, Node, NodeState, Snapshot
 from policies.selectors import Labels
 from policies.workloads import WORKLOAD_KINDS, Workload
 
+Follow = Callable[[Snapshot, Collection[str]], None]
+
+
+def _heed_nothing(_snapshot: Snapshot, _changed: Collection[str]) -> None:
+    """Follow nothing."""
+
 
 class LiveCluster:
     """The cluster as the watches and our own answers have shown it so far.
 
-    ``monotonic`` gives seconds; promises expire by it.
+    ``monotonic`` gives seconds; promises expire by it. ``follow`` is told of each new snapshot, and
+    which of its nodes differ from the one before.
     """
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], follow: Follow = _heed_nothing) -> None:
         self._monotonic = monotonic
+        self._follow = follow
         self._overlay = Overlay()
         self._stale: set[str] = set()
         self._changed = True
@@ -72,8 +80,10 @@ class LiveCluster:
         """Give the current state; the same object as before if nothing has changed."""
         self._touch(self._overlay.expire(self._monotonic()))
         if self._changed:
+            changed = frozenset(self._stale)
             self._current = self._rebuilt()
             self._changed = False
+            self._follow(self._current, changed)
         return self._current
 
     def _rebuilt(self) -> Snapshot:

@@ -8,7 +8,7 @@ from typing import TypedDict
 from policies import decide_filter, post_filter
 from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection, needless
 from policies.model import Pod, Snapshot
-from policies.reference import Rules
+from policies.rules import Rules
 
 
 class UnknownNodeError(ValueError):

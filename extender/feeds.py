@@ -25,7 +25,7 @@ from extender.kube.workloads import WORKLOAD_DECODERS
 from extender.service import Feed
 from policies.filtering import reads_workloads
 from policies.model import Pod
-from policies.reference import Rules
+from policies.rules import Rules
 from policies.upstream import Release
 from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
 

@@ -12,7 +12,7 @@ reason: one that is only dropped has no status, and preemption would skip it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -22,11 +22,10 @@ from extender.kube.decoding import Unreadable, tolerant
 from extender.kube.objects import decode_node
 from extender.kube.pods import decode_pod
 from extender.verdict import Answer, Situation
-from policies import decide_filter
 from policies.decision import Code, FilterDecision, Rejection, refused, unresolvable
-from policies.filtering import STORAGE_FILTERS
 from policies.model import Node, NodeState, Pod, Snapshot
-from policies.reference import Rules
+from policies.reference import filter_leniently
+from policies.rules import Rules
 
 _NOT_KNOWN = refused(Code.UNKNOWN_NODE)
 _read_node = tolerant("Node", decode_node)
@@ -66,75 +65,53 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
 
 def answer(args: FilterArgs, situation: Situation) -> Answer:
     """Decide, and name the nodes that fit and why each other one does not."""
-    states, failed = _as_sent(args, situation.snapshot)
-    seen = replace(situation.snapshot, nodes={**situation.snapshot.nodes, **states})
-    decision = _most_lenient(args.pod, seen, _without_storage(situation.rules), states)
-    decision = replace(decision, rejected={**decision.rejected, **failed})
+    # Without its volumes and devices, no filter asks about them.
+    pod = replace(args.pod, storage=None)
+    snapshot, engine = situation.snapshot, situation.engine
+    if args.sent is None:
+        decision = engine.filter_leniently(pod, snapshot, args.names)
+        failed = _unknown(args.names, decision, snapshot)
+    else:
+        states, failed = _as_sent(args.sent, snapshot)
+        seen = replace(snapshot, nodes={**snapshot.nodes, **states})
+        decision = filter_leniently(pod, seen, situation.rules, states)
+    if failed:
+        decision = replace(decision, rejected={**decision.rejected, **failed})
     return Answer(wire.encode(_result(args, decision)), decision)
 
 
+def _unknown(
+    names: Sequence[str], decision: FilterDecision, snapshot: Snapshot
+) -> dict[str, Rejection]:
+    """Give the names that were asked about and that no node has."""
+    if len(decision.feasible) + len(decision.rejected) == len(names):
+        return {}
+    return {name: _NOT_KNOWN for name in names if name not in snapshot.nodes}
+
+
 def _as_sent(
-    args: FilterArgs, snapshot: Snapshot
+    nodes: Iterable[SentNode], snapshot: Snapshot
 ) -> tuple[dict[str, NodeState], dict[str, Rejection]]:
-    """Give the state of each node asked about, and those that cannot be judged with the reason."""
-    objects = {sent.name: sent.node for sent in args.sent or ()}
+    """Give the state of each node that was sent, and those that cannot be judged with the reason.
+
+    A node is taken as it was sent, with the pods that are known to be there.
+    """
     states: dict[str, NodeState] = {}
     failed: dict[str, Rejection] = {}
-    for name in args.names:
-        state, sent = snapshot.nodes.get(name), objects.get(name)
-        if isinstance(sent, Unreadable):
-            failed[name] = unresolvable(Code.UNREADABLE_NODE, sent.problem)
+    for sent in nodes:
+        state = snapshot.nodes.get(sent.name)
+        if isinstance(sent.node, Unreadable):
+            failed[sent.name] = unresolvable(Code.UNREADABLE_NODE, sent.node.problem)
         elif state is None:
-            failed[name] = _NOT_KNOWN
+            failed[sent.name] = _NOT_KNOWN
         else:
-            states[name] = state if sent is None else replace(state, node=sent)
+            states[sent.name] = replace(state, node=sent.node)
     return states, failed
 
 
-def _without_storage(rules: Rules) -> Rules:
-    filters = tuple(each for each in rules.filters if each.name not in STORAGE_FILTERS)
-    return replace(rules, filters=filters)
-
-
-def _most_lenient(
-    pod: Pod, snapshot: Snapshot, rules: Rules, among: Collection[str]
-) -> FilterDecision:
-    """Judge as if the departing pods had left; where that refuses, also as if they stayed.
-
-    A departing pod may take room or repel, but it may also be the one that attracts.
-    """
-    left = _without_departing(snapshot, _concerned(pod, snapshot, among))
-    gone = decide_filter(pod, left, rules, among)
-    if left is snapshot or not gone.rejected:
-        return gone
-    there = frozenset(decide_filter(pod, snapshot, rules, gone.rejected).feasible)
-    return replace(
-        gone,
-        feasible=tuple(name for name in among if name not in gone.rejected or name in there),
-        rejected={name: why for name, why in gone.rejected.items() if name not in there},
-    )
-
-
-def _concerned(pod: Pod, snapshot: Snapshot, among: Collection[str]) -> Collection[str]:
-    """Name the nodes whose departing pods can matter: elsewhere, only anti-affinity heeds them."""
-    return snapshot.nodes if pod.anti_affinity or snapshot.repelling else among
-
-
-def _without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
-    departing = {
-        name: [pod for pod in snapshot.nodes[name].pods if pod.departing] for name in names
-    }
-    left = {name: snapshot.nodes[name].without(pods) for name, pods in departing.items() if pods}
-    if not left:
-        return snapshot
-    gone = {pod.uid for pods in departing.values() for pod in pods}
-    repelling = tuple(pod for pod in snapshot.repelling if pod.uid not in gone)
-    return replace(snapshot, nodes={**snapshot.nodes, **left}, repelling=repelling)
-
-
 def _result(args: FilterArgs, decision: FilterDecision) -> wire.FilterResult:
-    fits = frozenset(decision.feasible)
     by_name = args.sent is None
+    fits = frozenset[str]() if by_name else frozenset(decision.feasible)
     items = [sent.raw for sent in args.sent or () if sent.name in fits]
     return wire.FilterResult(
         Nodes=None if by_name else wire.NodeList({}, items),

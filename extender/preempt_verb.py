@@ -20,12 +20,11 @@ from extender import wire
 from extender.guardrails import objection
 from extender.kube.pods import decode_pod
 from extender.verdict import Answer, Search, Situation
-from policies import decide_filter, decide_preemption, post_filter
 from policies.decision import Candidate, PreemptionDecision, VictimSet
 from policies.model import Pod, Snapshot
 from policies.policy import IMPORTANCE
 from policies.preemption import NEVER
-from policies.reference import Rules
+from policies.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +68,11 @@ def _is_certain(decision: PreemptionDecision) -> bool:
 
 
 def _own_choice(args: PreemptArgs, situation: Situation) -> PreemptionDecision:
-    pod, snapshot, rules = args.pod, situation.snapshot, situation.rules
+    pod, snapshot, engine = args.pod, situation.snapshot, situation.engine
     if situation.search is Search.CLUSTER:
-        return decide_preemption(pod, snapshot, rules)
+        return engine.preempt(pod, snapshot)
     concerned = {*args.offers, *([pod.nominated_node] if pod.nominated_node else ())}
-    filtering = decide_filter(pod, snapshot, rules, snapshot.nodes.keys() & concerned)
-    return post_filter(filtering, snapshot, rules, args.offers.keys())
+    return engine.preempt(pod, snapshot, args.offers.keys(), concerned)
 
 
 def _why_deferred(decision: PreemptionDecision) -> str:

@@ -13,8 +13,8 @@ from extender.metrics import Metrics
 from extender.overlay import Promise
 from extender.verbs import VERBS
 from extender.verdict import Answer, Search, Situation
+from policies.engine import Engine
 from policies.model import Pod
-from policies.reference import Rules
 
 
 class Feed(Protocol):
@@ -57,7 +57,7 @@ class Service:
     """Answers calls. ``feeds`` are the informers by kind; without them nothing is awaited."""
 
     cluster: LiveCluster
-    rules: Rules
+    engine: Engine
     clock: Clock
     search: Search = Search.OFFERED
     promise_seconds: float = 30.0
@@ -87,9 +87,9 @@ class Service:
         if missing:
             raise NotReadyError(f"not ready: waiting for {', '.join(missing)}")
         started = self.clock.monotonic()
-        call = read(body, self.rules)
+        call = read(body, self.engine.rules)
         snapshot = self.cluster.snapshot()
-        answer = call.answer(Situation(snapshot, self.rules, self.search))
+        answer = call.answer(Situation(snapshot, self.engine, self.search))
         self._remember(call.pod, answer)
         seconds = self.clock.monotonic() - started
         self.metrics.answered(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import signal
 from collections.abc import AsyncIterator
@@ -20,8 +21,12 @@ from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.transport import Transport
 from extender.service import Service
-from policies.reference import Rules
+from policies.rules import Rules
 from policies.upstream import release
+from policies.vectorized import Vectorized
+
+_FOLDING_SECONDS = 0.1
+_SETTLING_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,12 @@ async def running(
     The caches fill in the background; until they have, calls are answered with 503.
     """
     rules = Rules(release(config.upstream), filters_of(config), find_policy(config.policy))
-    cluster = LiveCluster(clock.monotonic)
+    engine = Vectorized(rules)
+    cluster = LiveCluster(clock.monotonic, engine.follow)
     feeds = informers(cluster, Client(transport), rules, clock, rng)
     service = Service(
         cluster,
-        rules,
+        engine,
         clock,
         config.search,
         config.promise_seconds,
@@ -64,11 +70,33 @@ async def running(
     app = build_app(service, config.path_prefixes, config.body_limit_mib * 2**20)
     async with _listening(app, config) as url, asyncio.TaskGroup() as following:
         tasks = [following.create_task(feed.run()) for feed in feeds.values()]
+        tasks.append(following.create_task(_keep_current(cluster, clock)))
         try:
             yield Running(url, service)
         finally:
             for task in tasks:
                 task.cancel()
+
+
+async def _keep_current(cluster: LiveCluster, clock: Clock) -> None:
+    """Fold what the watches bring into the snapshot soon, so that no call finds much left to do."""
+    while True:
+        cluster.snapshot()
+        await clock.sleep(_FOLDING_SECONDS)
+
+
+async def spare_collections(extender: Running, clock: Clock) -> None:
+    """Keep the garbage collector from looking at the cluster again and again, until cancelled.
+
+    A full collection over a large cluster holds up an answer for half a second. What is known by
+    now stays for long, and goes without help when it goes; so it is taken out of the collector's
+    sight, for the whole process.
+    """
+    await extender.wait_synced()
+    while True:
+        gc.collect()
+        gc.freeze()
+        await clock.sleep(_SETTLING_SECONDS)
 
 
 def told_to_stop() -> asyncio.Event:

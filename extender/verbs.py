@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from extender import filter_verb, preempt_verb
 from extender.verdict import Answer, Situation
 from policies.model import Pod
-from policies.reference import Rules
+from policies.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from policies.decision import Candidate, FilterDecision, PreemptionDecision
+from policies.engine import Engine
 from policies.model import Snapshot
-from policies.reference import Rules
+from policies.rules import Rules
 
 
 class Search(Enum):
@@ -19,11 +20,16 @@ class Search(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a verb decides on: one immutable moment, and the rules."""
+    """What a verb decides on, and with: one immutable moment, and an engine."""
 
     snapshot: Snapshot
-    rules: Rules
+    engine: Engine
     search: Search = Search.OFFERED
+
+    @property
+    def rules(self) -> Rules:
+        """What is decided by."""
+        return self.engine.rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ async def _ask(
     if isinstance(answer.decision, FilterDecision):
         console.print(filter_table(answer.decision))
     else:
-        policy = extender.service.rules.policy
+        policy = extender.service.engine.rules.policy
         console.print(preempt_table(answer.decision, policy.candidates))
     for note in answer.notes:
         console.print(f"note: {note}", style="yellow", markup=False)
@@ -163,8 +163,10 @@ def _our_own(extender: Running) -> Iterator[Question]:
 def _offer_all(pod: dict[str, Any], extender: Running) -> bytes:
     """Write the request that kube-scheduler would send after its own dry run on all nodes."""
     service = extender.service
-    preemptor = decode_pod(_encoded(pod), service.rules.release)
-    candidates = decide_preemption(preemptor, service.cluster.snapshot(), service.rules).candidates
+    preemptor = decode_pod(_encoded(pod), service.engine.rules.release)
+    candidates = decide_preemption(
+        preemptor, service.cluster.snapshot(), service.engine.rules
+    ).candidates
     offers = {
         node: {
             "Pods": [{"UID": victim.uid} for victim in candidate.victims.pods],

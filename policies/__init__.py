@@ -12,9 +12,10 @@ from policies.model import (
     Snapshot,
     assemble,
 )
-from policies.reference import DEFAULT_RULES, Rules, post_filter
 from policies.reference import filter_nodes as decide_filter
+from policies.reference import post_filter
 from policies.reference import preempt as decide_preemption
+from policies.rules import DEFAULT_RULES, Rules
 from policies.upstream import RELEASES, Release, release
 
 __all__ = [

@@ -21,25 +21,12 @@ from policies.decision import (
     Rejection,
 )
 from policies.departing import concerned, without_departing
-from policies.filtering import IN_TREE, Filter, prepare, unjudged
+from policies.filtering import prepare, unjudged
 from policies.model import Pod, Snapshot
-from policies.policy import KUBE_SCHEDULER, Policy
 from policies.preemption import Coverage, ineligibility, select_victims
-from policies.upstream import NEWEST, Release
+from policies.rules import DEFAULT_RULES, Rules
 
 _NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What a decision follows: a release of kube-scheduler, its in-tree filters, and a policy."""
-
-    release: Release = NEWEST
-    filters: tuple[Filter, ...] = IN_TREE
-    policy: Policy = KUBE_SCHEDULER
-
-
-DEFAULT_RULES = Rules()
 
 
 def filter_nodes(
@@ -228,3 +215,35 @@ def _helpless(nodes: int, refusals: Mapping[str, Rejection], first: str) -> str:
 
 def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
     return (reason for rejection in rejections for reason in rejection.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """These functions as an engine; it keeps nothing between decisions."""
+
+    rules: Rules = DEFAULT_RULES
+
+    def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
+        """Need nothing: each decision reads its snapshot."""
+
+    def filter_nodes(
+        self, pod: Pod, snapshot: Snapshot, among: Collection[str] | None = None
+    ) -> FilterDecision:
+        """See :func:`filter_nodes`."""
+        return filter_nodes(pod, snapshot, self.rules, among)
+
+    def filter_leniently(
+        self, pod: Pod, snapshot: Snapshot, among: Collection[str]
+    ) -> FilterDecision:
+        """See :func:`filter_leniently`."""
+        return filter_leniently(pod, snapshot, self.rules, among)
+
+    def preempt(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        potential: Collection[str] | None = None,
+        among: Collection[str] | None = None,
+    ) -> PreemptionDecision:
+        """See :func:`preempt`."""
+        return preempt(pod, snapshot, self.rules, potential, among)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from policies.departing import concerned, without_departing
 from policies.filtering import unjudged
 from policies.model import Pod, Snapshot
 from policies.preemption import ineligibility
-from policies.reference import DEFAULT_RULES, Rules, nominated_status
+from policies.reference import nominated_status
+from policies.rules import DEFAULT_RULES, Rules
 from policies.vectorized.asking import Asked
 from policies.vectorized.question import Question, Tried, question
 from policies.vectorized.verdicts import FITS, ByName, Codes, count_reasons, needs_nobody
@@ -44,10 +46,10 @@ class _Filtered:
 
 
 class Vectorized:
-    """An engine for one cluster, which it follows from snapshot to snapshot."""
+    """An engine that keeps the columns of one cluster."""
 
     def __init__(self, rules: Rules = DEFAULT_RULES) -> None:
-        self._rules = rules
+        self.rules: Final = rules
         self._columns = Columns(rules.policy, rules.release)
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
@@ -60,7 +62,7 @@ class Vectorized:
         """Do as :func:`policies.reference.filter_nodes`."""
         asked = self._ask(pod, snapshot)
         if asked is None:
-            return reference.filter_nodes(pod, snapshot, self._rules, among)
+            return reference.filter_nodes(pod, snapshot, self.rules, among)
         return self._filtered(asked, among).decision
 
     def filter_leniently(
@@ -75,9 +77,9 @@ class Vectorized:
             return self.filter_nodes(pod, snapshot, among)
         left = without_departing(snapshot, leaving)
         absent = _departing_on(self._columns, leaving)
-        asked = question(Asked(pod, self._columns, left, self._rules.release, absent), self._rules)
+        asked = question(Asked(pod, self._columns, left, self.rules.release, absent), self.rules)
         if asked is None:
-            return reference.filter_leniently(pod, snapshot, self._rules, among)
+            return reference.filter_leniently(pod, snapshot, self.rules, among)
         gone = self._filtered(asked, among).decision
         if not gone.rejected:
             return gone
@@ -94,9 +96,9 @@ class Vectorized:
         """Do as :func:`policies.reference.preempt`."""
         asked = self._ask(pod, snapshot) if snapshot.nodes else None
         if asked is None:
-            return reference.preempt(pod, snapshot, self._rules, potential, among)
+            return reference.preempt(pod, snapshot, self.rules, potential, among)
         filtered = self._filtered(asked, among)
-        status = nominated_status(pod, filtered.decision.rejected, self._rules)
+        status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, snapshot, status)
         if reason is not None:
             return self._ineligible(filtered, reason)
@@ -105,7 +107,7 @@ class Vectorized:
 
     def _ask(self, pod: Pod, snapshot: Snapshot) -> Question | None:
         self._columns.follow(snapshot)
-        return question(Asked(pod, self._columns, snapshot, self._rules.release), self._rules)
+        return question(Asked(pod, self._columns, snapshot, self.rules.release), self.rules)
 
     def _filtered(self, asked: Question, among: Collection[str] | None) -> _Filtered:
         pod, columns = asked.asked.pod, self._columns
@@ -120,10 +122,10 @@ class Vectorized:
             pod,
             _feasible(names, codes, columns.snapshot.nodes if among is None else names),
             ByName(tuple(names), codes, asked.rejections),
-            unjudged=unjudged(pod, asked.asked.snapshot, self._rules.release, self._rules.filters),
+            unjudged=unjudged(pod, asked.asked.snapshot, self.rules.release, self.rules.filters),
         )
         counts = count_reasons(codes, asked.rejections)
-        failure = wording.unfit(len(names), None, counts, self._rules.release)
+        failure = wording.unfit(len(names), None, counts, self.rules.release)
         return _Filtered(view, codes, decision, failure)
 
     def _ineligible(self, filtered: _Filtered, reason: str) -> PreemptionDecision:
@@ -141,12 +143,12 @@ class Vectorized:
     def _decided(
         self, asked: Question, filtered: _Filtered, rows: Bools, tried: Tried
     ) -> PreemptionDecision:
-        order = self._rules.policy.candidates
+        order = self.rules.policy.candidates
         best = tried.candidates.best(order)
         names = tuple(self._columns.names)
         rejected = ByName(names, _why_not(asked, filtered, tried), asked.rejections)
         if best:
-            outcome = wording.placed(best[0], self._rules.release)
+            outcome = wording.placed(best[0], self.rules.release)
         else:
             first = self._first(filtered)
             outcome = _helpless(asked, len(rejected), rows, tried, first)
@@ -163,7 +165,7 @@ class Vectorized:
         )
 
     def _first(self, filtered: _Filtered) -> str:
-        snapshot, release = self._columns.snapshot, self._rules.release
+        snapshot, release = self._columns.snapshot, self.rules.release
         return wording.before_preemption(filtered.decision, snapshot, release)
 
 

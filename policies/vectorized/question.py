@@ -37,7 +37,7 @@ from policies.filtering import (
 )
 from policies.model import NodeState, Pod, Snapshot
 from policies.preemption import Coverage, select_victims
-from policies.reference import Rules
+from policies.rules import Rules
 from policies.upstream import Release
 from policies.vectorized import attraction, room, spreading, standing, storing
 from policies.vectorized.asking import Asked, Constraint, Counted, Twin

@@ -15,14 +15,15 @@ from dataclasses import replace
 from typing import Final
 
 from policies.decision import PreemptionDecision
+from policies.engine import Engine
 from policies.model import Pod
-from policies.reference import DEFAULT_RULES
+from policies.rules import DEFAULT_RULES
 from tests.bench import events
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, pending, snapshot_of
 from tests.bench.events import Moving
 from tests.bench.timing import Effort, Latency, latency, milliseconds, repeated, slope
-from tests.engines import ENGINES, Engine, able
+from tests.engines import ENGINES, able
 
 PREEMPTORS: Final = ("plain", "constrained", "large")
 VARIANTS: Final[Mapping[str, tuple[str, str]]] = {

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from extender.cluster import LiveCluster
+from policies.engine import Engine
 from policies.model import Pod, Snapshot, occupied
-from policies.reference import DEFAULT_RULES
+from policies.rules import DEFAULT_RULES
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort
-from tests.engines import ENGINES, Engine
+from tests.engines import ENGINES
 
 _ANEW = 3
 

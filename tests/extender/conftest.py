@@ -25,7 +25,7 @@ from extender.storage_sinks import StorageTable
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import scenario
 from policies.model import DisruptionBudget, Node, Pod
-from policies.reference import DEFAULT_RULES
+from policies.reference import Reference
 from policies.storage import Kind, Stored
 from tests.builders import encoded, pod_json
 
@@ -146,7 +146,7 @@ async def served(
     body_limit: int = 2**20,
 ) -> AsyncIterator[Extender]:
     """Serve a cluster that was put together by hand."""
-    service = Service(cluster, DEFAULT_RULES, clock or HandClock())
+    service = Service(cluster, Reference(), clock or HandClock())
     server = TestServer(build_app(service, path_prefixes, body_limit))
     async with server, aiohttp.ClientSession() as session:
         yield Extender(str(server.make_url("")).rstrip("/"), service, session)

@@ -10,7 +10,7 @@ from extender.config import Config, ConfigError, find_policy, load_config
 from extender.verdict import Search
 from policies import decide_preemption
 from policies.policy import KUBE_SCHEDULER, Policy
-from policies.reference import Rules
+from policies.rules import Rules
 from tests.builders import node, pod, snapshot
 
 

@@ -19,7 +19,7 @@ from extender.tables import filter_table, preempt_table
 from policies import decide_filter
 from policies.model import Snapshot
 from policies.policy import COST
-from policies.reference import DEFAULT_RULES
+from policies.rules import DEFAULT_RULES
 from policies.storage import stored
 from tests.builders import LATE, budget, late_claim, node, pod, snapshot
 

@@ -10,7 +10,8 @@ from extender.kube.decoding import Unreadable
 from extender.overlay import Promise
 from extender.verdict import Situation
 from policies.model import AffinityTerm, DisruptionBudget, Node, Pod
-from policies.reference import DEFAULT_RULES
+from policies.reference import Reference
+from policies.rules import DEFAULT_RULES
 from policies.selectors import LabelSelector, equals_all
 from tests.builders import encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import HandClock, filter_body, live_cluster
@@ -21,7 +22,7 @@ Thing = Node | Pod | DisruptionBudget | Unreadable
 
 def ask(body: bytes, *things: Thing) -> bytes:
     args = filter_verb.decode(body, DEFAULT_RULES)
-    situation = Situation(live_cluster(*things).snapshot(), DEFAULT_RULES)
+    situation = Situation(live_cluster(*things).snapshot(), Reference(DEFAULT_RULES))
     return filter_verb.answer(args, situation).body
 
 
@@ -158,7 +159,9 @@ class TestPodsOnTheirWayOut:
         cluster.promise(Promise(pod("vip"), "a2", frozenset({"db"}), deadline=30.0))
         body = filter_body(pod_json(labels={"app": "web"}), "a1")
         args = filter_verb.decode(body, DEFAULT_RULES)
-        answered = filter_verb.answer(args, Situation(cluster.snapshot(), DEFAULT_RULES)).body
+        answered = filter_verb.answer(
+            args, Situation(cluster.snapshot(), Reference(DEFAULT_RULES))
+        ).body
         assert filtered(answered, ["a1"], cached=True).names == ["a1"]
 
 

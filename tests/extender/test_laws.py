@@ -16,7 +16,8 @@ from extender.verdict import Search, Situation
 from extender.wire import WireError
 from policies.model import Snapshot
 from policies.policy import Guard, Policy
-from policies.reference import Rules
+from policies.reference import Reference
+from policies.rules import Rules
 from policies.upstream import RELEASES
 from tests.builders import budget, encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import broken, live_cluster
@@ -109,7 +110,7 @@ def _nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[PreemptArgs, Situation]:
     """Give a preempt call, most of whose offers speak of pods that are there, and the moment."""
-    situation = Situation(draw(snapshots()), draw(_rules), draw(st.sampled_from(Search)))
+    situation = Situation(draw(snapshots()), Reference(draw(_rules)), draw(st.sampled_from(Search)))
     names = st.lists(st.sampled_from([*KNOWN * 3, *ASKED]), min_size=1, max_size=4, unique=True)
     form = draw(st.sampled_from(["NodeNameToMetaVictims", "NodeNameToVictims"]))
     offers = {name: draw(_nullable(_offer(form, name, situation))) for name in draw(names)}
@@ -186,7 +187,7 @@ def test_a_filter_answer_accounts_for_every_name(
     asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: Rules
 ) -> None:
     args = filter_verb.decode(encoded({"Pod": asking, "NodeNames": names}), rules)
-    answer = filter_verb.answer(args, Situation(snapshot, rules))
+    answer = filter_verb.answer(args, Situation(snapshot, Reference(rules)))
     result = filtered(answer.body, names, cached=True)
     assert result.names is not None
     assert len(result.names) + len(result.failed) + len(result.unresolvable) == len(set(names))
@@ -204,7 +205,7 @@ def test_a_filter_answer_accounts_for_every_node(
 ) -> None:
     body = encoded({"Pod": asking, "Nodes": {"metadata": {}, "items": nodes}})
     args = filter_verb.decode(body, rules)
-    answer = filter_verb.answer(args, Situation(snapshot, rules))
+    answer = filter_verb.answer(args, Situation(snapshot, Reference(rules)))
     names = [each["metadata"]["name"] for each in nodes]
     result = filtered(answer.body, names, cached=False)
     assert result.nodes is not None

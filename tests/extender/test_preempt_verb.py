@@ -12,7 +12,8 @@ from extender.kube.decoding import Unreadable
 from extender.verdict import Answer, Search, Situation
 from policies.model import Snapshot
 from policies.policy import Guard, Policy
-from policies.reference import DEFAULT_RULES, Rules
+from policies.reference import Reference
+from policies.rules import DEFAULT_RULES, Rules
 from policies.upstream import RELEASES
 from tests.builders import (
     LATE,
@@ -61,7 +62,7 @@ def ask(
     search: Search = Search.OFFERED,
 ) -> Outcome:
     args = preempt_verb.decode(body, rules)
-    answer = preempt_verb.answer(args, Situation(moment, rules, search))
+    answer = preempt_verb.answer(args, Situation(moment, Reference(rules), search))
     return Outcome(preempted(answer.body, moment, rules.release), answer)
 
 

@@ -21,7 +21,8 @@ from policies.decision import (
 )
 from policies.model import Snapshot
 from policies.policy import Guard, Policy
-from policies.reference import Rules, filter_nodes, preempt
+from policies.reference import filter_nodes, preempt
+from policies.rules import Rules
 from policies.storage import Kind, stored
 from tests.builders import LATE, budget, claim, late_claim, node, pod, snapshot
 

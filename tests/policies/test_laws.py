@@ -31,7 +31,8 @@ from policies.filtering import IN_TREE, prepare
 from policies.model import Pod, Resources, Snapshot
 from policies.policy import COST, IMPORTANCE, KUBE_SCHEDULER, Guard
 from policies.preemption import Coverage, Trial, group_by_budget
-from policies.reference import Rules, filter_nodes, preempt
+from policies.reference import filter_nodes, preempt
+from policies.rules import Rules
 from policies.upstream import NEWEST, RELEASES, Release
 from tests.builders import snapshot
 from tests.strategies import Cluster, clusters, rich_clusters

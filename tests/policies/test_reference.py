@@ -8,7 +8,8 @@ from policies.decision import Code, FilterDecision, Rejection, refused, unresolv
 from policies.filtering import named
 from policies.model import NodeState, Pod, Snapshot
 from policies.policy import CANDIDATE_CRITERIA, Policy, candidate_order
-from policies.reference import Rules, filter_nodes, post_filter, preempt
+from policies.reference import filter_nodes, post_filter, preempt
+from policies.rules import Rules
 from policies.selectors import NodeSelector, NodeSelectorTerm, field_requirement
 from policies.upstream import NEWEST, RELEASES
 from tests.builders import LATE, budget, holding, late_claim, node, pod, snapshot

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from policies.decision import Code, Rejection, refused
 from policies.filtering import Check, Filter, NodeCheck, Preparation, prepare
 from policies.model import NodeState, Pod, Snapshot
-from policies.reference import Rules, filter_nodes, preempt
+from policies.reference import filter_nodes, preempt
+from policies.rules import Rules
 from policies.upstream import NEWEST, Release
 from tests.builders import holding, node, pod, snapshot
 
