@@ -58,7 +58,7 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
     request = wire.decode_filter(body)
     pod = decode_pod(request.pod, rules.release)
     if request.names is not None:
-        return FilterArgs(pod, request.names, None)
+        return FilterArgs(pod, tuple(dict.fromkeys(request.names)), None)
     sent = tuple(SentNode(raw, _read_node(raw)) for raw in request.nodes or ())
     return FilterArgs(pod, tuple(node.name for node in sent), sent)
 
