@@ -23,7 +23,6 @@ from policies.storage import (
     StorageClass,
     Unread,
     VolumeAttachment,
-    by_node,
 )
 
 T = TypeVar("T")
@@ -82,6 +81,41 @@ class StorageTable(Table[T]):
             self._notice(self)
 
 
+class AttachmentTable(StorageTable[VolumeAttachment]):
+    """Attachments, grouped by node; a change costs a look at that node's alone."""
+
+    def __init__(self, touch: Callable[[object], None]) -> None:
+        super().__init__(Kind.ATTACHMENTS, lambda it: it.name, touch)
+        self._on: dict[str, dict[str, VolumeAttachment]] = {}
+        self._node_of: dict[str, str] = {}
+        self._stale: set[str] = set()
+        self._grouped: Mapping[str, tuple[VolumeAttachment, ...]] = {}
+
+    def by_node(self) -> Mapping[str, tuple[VolumeAttachment, ...]]:
+        """Give each node's attachments; the same mapping as before if none has changed."""
+        if self._stale:
+            grouped = {**self._grouped, **{name: self._there(name) for name in self._stale}}
+            self._grouped = {name: there for name, there in grouped.items() if there}
+            self._on = {name: self._on[name] for name in self._grouped}
+            self._stale.clear()
+        return self._grouped
+
+    def _there(self, node: str) -> tuple[VolumeAttachment, ...]:
+        return tuple(self._on.get(node, {}).values())
+
+    def _change(self, item: VolumeAttachment) -> None:
+        before = self._node_of.pop(item.name, None)
+        if before is not None:
+            del self._on[before][item.name]
+            self._stale.add(before)
+        now = self.by_key.get(item.name)
+        if now is not None:
+            self._node_of[now.name] = now.node
+            self._on.setdefault(now.node, {})[now.name] = now
+            self._stale.add(now.node)
+        super()._change(item)
+
+
 class StorageTables:
     """All kinds together; ``touch`` is called with whatever has changed."""
 
@@ -94,9 +128,7 @@ class StorageTables:
         self.classes = StorageTable[StorageClass](Kind.CLASSES, lambda it: it.name, changed)
         self.csi_nodes = StorageTable[CsiNode](Kind.CSI_NODES, lambda it: it.name, changed)
         self.drivers = StorageTable[CsiDriver](Kind.DRIVERS, lambda it: it.name, changed)
-        self.attachments = StorageTable[VolumeAttachment](
-            Kind.ATTACHMENTS, lambda it: it.name, changed
-        )
+        self.attachments = AttachmentTable(changed)
         self.devices = StorageTable[ResourceClaim](Kind.DEVICES, lambda it: it.key, changed)
 
     def sizes(self) -> Mapping[str, int]:
@@ -112,7 +144,7 @@ class StorageTables:
                 classes=self.classes.mapping(),
                 csi_nodes=self.csi_nodes.mapping(),
                 drivers=self.drivers.mapping(),
-                attachments=by_node(self.attachments.by_key.values()),
+                attachments=self.attachments.by_node(),
                 devices=self.devices.mapping(),
                 unknown=frozenset(each.kind for each in self._all() if not each.listed),
                 unread=frozenset().union(*(each.unread for each in self._all())),

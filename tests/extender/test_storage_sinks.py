@@ -21,6 +21,21 @@ def test_objects_are_found_by_their_key() -> None:
     assert found.attachments == {"node-1": tuple(attached), "node-2": (elsewhere,)}
 
 
+def test_attachments_follow_their_node() -> None:
+    first = VolumeAttachment("a", "node-1", "d", "pv")
+    cluster = live_cluster(first, VolumeAttachment("b", "node-1", "d", "pv"))
+    before = cluster.snapshot().storage.attachments
+    cluster.storage.claims.upsert(claim("data"))
+    assert cluster.snapshot().storage.attachments is before
+    moved = VolumeAttachment("a", "node-2", "d", "pv")
+    cluster.storage.attachments.upsert(moved)
+    cluster.storage.attachments.remove(VolumeAttachment("b", "node-1", "d", "pv"))
+    assert cluster.snapshot().storage.attachments == {"node-2": (moved,)}
+    assert [each.name for each in before["node-1"]] == ["a", "b"]
+    cluster.storage.attachments.replace([first])
+    assert cluster.snapshot().storage.attachments == {"node-1": (first,)}
+
+
 def test_all_of_it_is_shared_while_none_of_it_changes() -> None:
     cluster = live_cluster(claim("data", "pv"), volume("pv"))
     before = cluster.snapshot()
