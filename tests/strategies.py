@@ -145,6 +145,8 @@ _selectors = st.sampled_from(
         None,
     ]
 )
+_namespaces = st.sampled_from(NAMESPACES)
+_leaving = st.sampled_from(["stays", "stays", "ends", "preempted"])
 _namespace_selectors = st.sampled_from(
     [None, None, LabelSelector(equals_all({"team": "red"})), LabelSelector()]
 )
@@ -159,6 +161,14 @@ def terms(draw: st.DrawFn) -> AffinityTerm:
         namespace_selector=draw(_namespace_selectors),
         topology_key=draw(st.sampled_from(TOPOLOGIES)),
     )
+
+
+def _terms(counts: list[int]) -> st.SearchStrategy[tuple[AffinityTerm, ...]]:
+    return st.sampled_from(counts).flatmap(lambda count: st.tuples(*[terms()] * count))
+
+
+_some_terms = _terms([0, 0, 0, 1, 1, 2])
+_few_terms = _terms([0, 0, 0, 0, 0, 0, 1, 2])
 
 
 @st.composite
@@ -184,24 +194,23 @@ def spreads(draw: st.DrawFn) -> tuple[SpreadConstraint, ...]:
 @st.composite
 def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod:
     """Draw a pod that runs, leaves, soon will, or is promised to a node; any may repel others."""
-    leaving, preempted, promised = draw(_sometimes), draw(st.booleans()), draw(_seldom)
+    leaving, promised = draw(_leaving), draw(_seldom)
     drawn = draw(residents(number, places))
     nominated = drawn.nominated_node is not None
-    repelling = st.lists(terms(), max_size=2).map(tuple)
     return replace(
         drawn,
-        namespace=draw(st.sampled_from(NAMESPACES)),
+        namespace=draw(_namespaces),
         # A nominated pod may be any pod's peer; its fellow preemptor has priority 1 to 5.
         priority=draw(st.integers(0, 6)) if nominated else drawn.priority,
         requests=drawn.requests + draw(_devices),
-        terminating=leaving and not nominated,
-        preempted=leaving and preempted and not nominated,
+        terminating=leaving != "stays" and not nominated,
+        preempted=leaving == "preempted" and not nominated,
         promised=promised and not nominated,
-        anti_affinity=draw(repelling) if draw(_sometimes) else (),
+        anti_affinity=draw(_some_terms),
     )
 
 
-_devices = st.sampled_from(["0", "0", "1"]).map(lambda count: pod(others={DEVICE: count}).requests)
+_devices = st.sampled_from([pod().requests] * 2 + [pod(others={DEVICE: "1"}).requests])
 
 
 @st.composite
@@ -243,8 +252,8 @@ def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
             preempts=not draw(_seldom),
             nominated_node=draw(st.sampled_from([*[None] * 6, *places])),
             node_selector=equals_all(draw(_at_times({"zone": "a"}, {}))),
-            affinity=draw(_at_times_some(terms())),
-            anti_affinity=draw(_at_times_some(terms())),
+            affinity=draw(_few_terms),
+            anti_affinity=draw(_some_terms),
             spread=draw(spreads()) if draw(_sometimes) else (),
         ),
         requests=pod(cpu=asked).requests + draw(_devices),
@@ -253,11 +262,6 @@ def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
 
 def _at_times(value: T, otherwise: T) -> st.SearchStrategy[T]:
     return st.sampled_from([*[otherwise] * 6, value])
-
-
-def _at_times_some(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]:
-    some = st.lists(strategy, min_size=1, max_size=2).map(tuple)
-    return _sometimes.flatmap(lambda yes: some if yes else st.just(()))
 
 
 @st.composite
