@@ -93,7 +93,9 @@ class Question:
         verdicts = Verdicts(self.rejections, len(view))
         if self.limits.rows is not None:
             unexamined = unresolvable(Code.NOT_EXAMINED, " ".join(self.limits.by))
-            verdicts.refuse(~view.marks(self.limits.rows), unexamined)
+            nominated = (self.asked.pod.nominated_node or "",)
+            looked_at = self.limits.rows | standing.rows_named(self.asked.columns, nominated)
+            verdicts.refuse(~view.marks(looked_at), unexamined)
         for constraint in self.constraints:
             constraint.judge(view, verdicts)
         for place in np.flatnonzero(view.marks(self.by_hand)).tolist():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policies import Rules, Snapshot
 from policies.decision import Candidate
-from policies.filtering import IN_TREE, Filter
+from policies.filtering import IN_TREE, Filter, Settings, configured
 from policies.model import Pod
 from policies.order import Criterion
 from policies.policy import (
@@ -22,6 +22,12 @@ from policies.policy import (
     pod_order,
 )
 from policies.reference import filter_leniently, filter_nodes, preempt
+from policies.selectors import (
+    NodeSelector,
+    NodeSelectorTerm,
+    field_requirement,
+    node_requirement,
+)
 from policies.storage import (
     NO_STORAGE,
     ClaimVolume,
@@ -151,6 +157,43 @@ def test_volumes_and_devices(
     snapshot = replace(replace(cluster, pods=pods).snapshot, storage=storage)
     rules = Rules(release)
     agree(Vectorized(rules), rules, claiming(cluster.preemptor), snapshot)
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> NodeSelector:
+    """Draw terms that ask for nodes by their names, their labels, or both."""
+    names = st.sampled_from([*NODES, "unknown"])
+    fields = st.builds(field_requirement, st.just("metadata.name"), in_or_not, names.map(_alone))
+    labels = st.builds(
+        node_requirement, st.sampled_from(["zone", "host"]), in_or_not, st.just(("a", "node-1"))
+    ) | st.just(node_requirement("zone", "DoesNotExist", ()))
+    terms = st.builds(
+        NodeSelectorTerm,
+        st.lists(labels, max_size=1).map(tuple),
+        st.lists(fields, max_size=2).map(tuple),
+    )
+    return NodeSelector(tuple(draw(st.lists(terms, max_size=2))))
+
+
+in_or_not = st.sampled_from(["In", "In", "NotIn"])
+
+
+def _alone(name: str) -> tuple[str]:
+    return (name,)
+
+
+@given(rich_clusters(), releases, st.none() | wishes(), st.none() | wishes(), st.data())
+def test_nodes_that_are_asked_for(
+    cluster: Cluster,
+    release: Release,
+    wished: NodeSelector | None,
+    added: NodeSelector | None,
+    data: st.DataObject,
+) -> None:
+    rules = Rules(release, configured(Settings(added_affinity=added)))
+    named = data.draw(st.sampled_from([None, None, None, "node-1", "unknown"]), label="named")
+    asking = replace(cluster.preemptor, node_affinity=wished, node_name=named)
+    agree(Vectorized(rules), rules, asking, cluster.snapshot)
 
 
 @given(rich_clusters(), releases, st.data())
