@@ -58,7 +58,7 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
     request = wire.decode_filter(body)
     pod = decode_pod(request.pod, rules.release)
     if request.names is not None:
-        return FilterArgs(pod, tuple(dict.fromkeys(request.names)), None)
+        return FilterArgs(pod, request.names, None)
     sent = tuple(SentNode(raw, _read_node(raw)) for raw in request.nodes or ())
     return FilterArgs(pod, tuple(node.name for node in sent), sent)
 
@@ -115,7 +115,7 @@ def _result(args: FilterArgs, decision: FilterDecision) -> wire.FilterResult:
     items = [sent.raw for sent in args.sent or () if sent.name in fits]
     return wire.FilterResult(
         Nodes=None if by_name else wire.NodeList({}, items),
-        NodeNames=list(decision.feasible) if by_name else None,
+        NodeNames=decision.feasible if by_name else None,
         FailedNodes=dict(_texts(decision, resolvable=True)),
         FailedAndUnresolvableNodes=dict(_texts(decision, resolvable=False)),
     )

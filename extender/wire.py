@@ -10,7 +10,7 @@ Source: k8s.io/kube-scheduler/extender/v1/types.go and pkg/scheduler/extender.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
@@ -38,7 +38,7 @@ class FilterResult(msgspec.Struct):
     """ExtenderFilterResult: the nodes that are left, and why each other one is not."""
 
     Nodes: NodeList | None
-    NodeNames: list[str] | None
+    NodeNames: Sequence[str] | None
     FailedNodes: dict[str, str]
     FailedAndUnresolvableNodes: dict[str, str]
     Error: str = ""

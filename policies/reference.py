@@ -37,11 +37,11 @@ def filter_nodes(
 ) -> FilterDecision:
     """Find the nodes that ``pod`` fits now.
 
-    ``among`` limits the search to nodes so named; names that the snapshot does not know are
-    ignored.
+    ``among`` limits the search to nodes so named, each once; names that the snapshot does not know
+    are ignored.
     """
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
-    nodes = snapshot.nodes if among is None else [name for name in among if name in snapshot.nodes]
+    nodes = snapshot.nodes if among is None else _known(among, snapshot)
     rejected: dict[str, Rejection] = {}
     feasible: list[str] = []
     for name in nodes:
@@ -59,6 +59,10 @@ def filter_nodes(
     )
 
 
+def _known(names: Iterable[str], snapshot: Snapshot) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name in snapshot.nodes]
+
+
 def filter_leniently(
     pod: Pod, snapshot: Snapshot, rules: Rules, among: Collection[str]
 ) -> FilterDecision:
@@ -66,8 +70,8 @@ def filter_leniently(
 
     Only what is refused both ways is refused, for the reason that holds once they have left.
     """
-    known = [name for name in among if name in snapshot.nodes]
-    left = without_departing(snapshot, concerned(pod, snapshot, known))
+    among = _known(among, snapshot)
+    left = without_departing(snapshot, concerned(pod, snapshot, among))
     gone = filter_nodes(pod, left, rules, among)
     if left is snapshot or not gone.rejected:
         return gone
@@ -80,7 +84,7 @@ def lenient(gone: FilterDecision, there: frozenset[str], among: Collection[str])
     fits = there.union(gone.feasible)
     return replace(
         gone,
-        feasible=tuple(name for name in among if name in fits),
+        feasible=tuple(name for name in dict.fromkeys(among) if name in fits),
         rejected={name: why for name, why in gone.rejected.items() if name not in there},
     )
 

@@ -11,7 +11,7 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.register_profile("nightly", settings.get_profile("dev"), max_examples=2000)
-settings.register_profile("fuzz", settings.get_profile("dev"), max_examples=20_000)
+settings.register_profile("fuzz", settings.get_profile("dev"), max_examples=2_500)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if "CI" in os.environ else "dev")
 )

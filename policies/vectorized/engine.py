@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from policies import reference, wording
 from policies.columns import Columns
 from policies.columns.cells import FLAGS
-from policies.columns.coded import Bools
+from policies.columns.coded import Bools, Ints
 from policies.columns.table import DEPARTING
 from policies.decision import Code, FilterDecision, PreemptionDecision, Reason, Rejection
 from policies.departing import concerned, without_departing
@@ -29,17 +30,18 @@ from policies.rules import DEFAULT_RULES, Rules
 from policies.vectorized.asking import Asked
 from policies.vectorized.question import Question, Tried, question
 from policies.vectorized.verdicts import FITS, ByName, Codes, count_reasons, needs_nobody
-from policies.vectorized.view import Rows, View
+from policies.vectorized.view import Rows
 
 _EVERY_ROW: Rows = slice(None)
+_MANY = 4
 _FEASIBLE = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
 
 
 @dataclass(frozen=True)
 class _Filtered:
-    """What filtering found on the rows of ``view``, and the sentence that says so."""
+    """What filtering found on ``rows``, and the sentence that says so."""
 
-    view: View
+    rows: Rows
     codes: Codes
     decision: FilterDecision
     failure: str
@@ -112,21 +114,20 @@ class Vectorized:
     def _filtered(self, asked: Question, among: Collection[str] | None) -> _Filtered:
         pod, columns = asked.asked.pod, self._columns
         if among is None:
-            names, rows = columns.names, _EVERY_ROW
+            names, rows, order = tuple(columns.names), _EVERY_ROW, tuple(asked.asked.snapshot.nodes)
         else:
-            names = [name for name in among if name in columns.index]
-            rows = np.array([columns.index[name] for name in names], np.int64)
-        view = asked.asked.view(rows)
-        codes = asked.filtered(view)
+            names, rows = _known(columns, among)
+            order = names
+        codes = _judged(asked, rows)
         decision = FilterDecision(
             pod,
-            _feasible(names, codes, columns.snapshot.nodes if among is None else names),
-            ByName(tuple(names), codes, asked.rejections),
+            _feasible(names, codes, order),
+            ByName(names, codes, asked.rejections),
             unjudged=unjudged(pod, asked.asked.snapshot, self.rules.release, self.rules.filters),
         )
         counts = count_reasons(codes, asked.rejections)
         failure = wording.unfit(len(names), None, counts, self.rules.release)
-        return _Filtered(view, codes, decision, failure)
+        return _Filtered(rows, codes, decision, failure)
 
     def _ineligible(self, filtered: _Filtered, reason: str) -> PreemptionDecision:
         sentence = wording.ineligible(reason, self._first(filtered))
@@ -187,11 +188,27 @@ def _departing_on(columns: Columns, names: Collection[str]) -> Bools:
     return marks
 
 
-def _feasible(names: Collection[str], codes: Codes, order: Collection[str]) -> tuple[str, ...]:
+def _known(columns: Columns, among: Collection[str]) -> tuple[tuple[str, ...], Ints]:
+    """Give the names that are known, each once and in order, and their rows."""
+    rows = np.fromiter(map(columns.index.get, among, repeat(-1)), np.int64, len(among))
+    if (rows < 0).any() or np.bincount(rows).max(initial=0) > 1:
+        return _known(columns, [name for name in dict.fromkeys(among) if name in columns.index])
+    return tuple(among), rows
+
+
+def _judged(asked: Question, rows: Rows) -> Codes:
+    """Judge some rows; where these are many, all are judged, which spares copying."""
+    width = len(asked.by_hand)
+    if isinstance(rows, slice) or len(rows) * _MANY < width:
+        return asked.filtered(asked.asked.view(rows))
+    return asked.filtered(asked.asked.everything)[rows]
+
+
+def _feasible(names: tuple[str, ...], codes: Codes, order: tuple[str, ...]) -> tuple[str, ...]:
     """Give the names that fit in the order in which they are listed."""
     refused = int(np.count_nonzero(codes))
     if refused == 0:
-        return tuple(order)
+        return order
     if refused == len(codes):
         return ()
     fitting = {name for name, code in zip(names, codes.tolist(), strict=True) if code == FITS}
@@ -203,7 +220,7 @@ def _potential(asked: Question, filtered: _Filtered, given: Collection[str] | No
     columns = asked.asked.columns
     rows = np.zeros(len(columns.names), np.bool_)
     if given is None:
-        rows[filtered.view.rows] = asked.rejections.resolvable()[filtered.codes]
+        rows[filtered.rows] = asked.rejections.resolvable()[filtered.codes]
     else:
         rows[[columns.index[name] for name in given if name in columns.index]] = True
     return rows
@@ -213,7 +230,7 @@ def _why_not(asked: Question, filtered: _Filtered, tried: Tried) -> Codes:
     """Say of each row that is no candidate why: what the dry run said, or filtering before it."""
     feasible = asked.rejections.code(_FEASIBLE)
     codes = np.zeros(len(tried.codes), np.int32)
-    codes[filtered.view.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)
+    codes[filtered.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)
     codes = np.where(tried.codes == FITS, codes, tried.codes)
     codes[tried.found] = FITS
     return codes

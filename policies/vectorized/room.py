@@ -61,9 +61,10 @@ class _Room:
             if self.oversized_is_unresolvable:
                 allocatable = view.of_nodes(view.columns.nodes.allocatable[wanted.place])
                 short[lacking & (allocatable < wanted.amount)] |= hopeless
-        for found in np.unique(short).tolist():
-            if found:
-                verdicts.refuse(short == found, self._rejection(found, hopeless))
+        if short.any():
+            for found in np.unique(short).tolist():
+                if found:
+                    verdicts.refuse(short == found, self._rejection(found, hopeless))
 
     def footing(self, view: View) -> _RoomFooting:
         left = [self._left(view, w, self.promised[i]) for i, w in enumerate(self.wanted)]
