@@ -18,7 +18,7 @@ from extender.overlay import Overlay, Promise
 from extender.sinks import PodTable, Table
 from extender.storage_sinks import StorageTables
 from extender.workloads import WorkloadIndex
-from policies.model import DisruptionBudget, Node, NodeState, Snapshot
+from policies.model import DisruptionBudget, Node, NodeState, Pod, Snapshot
 from policies.selectors import Labels
 from policies.workloads import WORKLOAD_KINDS, Workload
 
@@ -44,6 +44,7 @@ class LiveCluster:
         self._changed = True
         self._states: Mapping[str, NodeState] = {}
         self._current = Snapshot()
+        self._repelling_seen: tuple[Pod, ...] = ()
         self._labelled: tuple[Namespace, ...] = ()
         self._namespace_labels: Mapping[str, Labels] = {}
         self.pods = PodTable(self._touch, self._overlay)
@@ -94,17 +95,27 @@ class LiveCluster:
                 states.pop(name, None)
             else:
                 states[name] = self._overlay.over(self.pods.occupying(node))
+        repelling = self._repelling(states)
         self._stale.clear()
         self._states = states
         return Snapshot(
             nodes=states,
             budgets=self.budgets.view(),
             namespaces=self._labels(),
-            repelling=tuple(pod for pod in self.pods.repelling() if pod.node_name in states),
+            repelling=repelling,
             workloads=self._selecting.view(),
             storage=self.storage.storage(),
             generation=self._current.generation + 1,
         )
+
+    def _repelling(self, states: Mapping[str, NodeState]) -> tuple[Pod, ...]:
+        """Give the repelling pods on known nodes; the same tuple if neither has changed."""
+        view, before = self.pods.repelling(), self._states
+        same_nodes = all((name in states) == (name in before) for name in self._stale)
+        if view is self._repelling_seen and same_nodes:
+            return self._current.repelling
+        self._repelling_seen = view
+        return tuple([pod for pod in view if pod.node_name in states])
 
     def _labels(self) -> Mapping[str, Labels]:
         view = self.namespaces.view()

@@ -15,6 +15,8 @@ from extender.cluster import LiveCluster
 from extender.kube.decoding import Unreadable
 from extender.overlay import Promise
 from policies.model import AffinityTerm, DisruptionBudget, Node, NodeState, Pod, Snapshot, assemble
+from policies.reference import Reference
+from policies.vectorized import Vectorized
 from tests.builders import budget, node, pod
 from tests.extender.conftest import HandClock, broken
 
@@ -63,7 +65,8 @@ class ClusterMachine(RuleBasedStateMachine):
         self.warnings = capture_logs()
         self.warnings.__enter__()
         self.clock = HandClock()
-        self.cluster = LiveCluster(self.clock.monotonic)
+        self.engine = Vectorized()
+        self.cluster = LiveCluster(self.clock.monotonic, self.engine.follow)
         self.pods: dict[str, Pod | Unreadable] = {}
         self.nodes: dict[str, Node] = {}
         self.budgets: dict[str, DisruptionBudget] = {}
@@ -202,6 +205,11 @@ class ClusterMachine(RuleBasedStateMachine):
         )
 
     # What must hold after every sentence.
+
+    @invariant()
+    def an_engine_that_follows_decides_as_the_reference(self) -> None:
+        asking, snapshot = pod("asking", cpu="1", priority=1), self.cluster.snapshot()
+        assert self.engine.preempt(asking, snapshot) == Reference().preempt(asking, snapshot)
 
     @invariant()
     def the_snapshot_is_what_is_left(self) -> None:
