@@ -31,6 +31,11 @@ VIOLATIONS = {
         "policies/filtering/node_name.py",
         "import policies.filtering.node_ports",
     ),
+    "Inside policies.columns": ("policies/columns/cells.py", "import policies.columns.classes"),
+    "Inside policies.vectorized": (
+        "policies/vectorized/view.py",
+        "import policies.vectorized.asking",
+    ),
     "Inside extender": ("extender/overlay.py", "import extender.wire"),
     "Inside extender.kube": ("extender/kube/backoff.py", "import extender.kube.decoding"),
     "Inside fakeapi": ("fakeapi/kinds/builtin.py", "import fakeapi.store"),
