@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from policies.columns.classes import LabelClasses
 from policies.columns.coded import Ints
+from policies.columns.nodes import bounded
 from policies.columns.selecting import SelectorIndex
 from policies.model import DisruptionBudget, Pod
 from policies.preemption import covers
@@ -36,7 +37,7 @@ class BudgetColumns:
         if budgets is self.budgets:
             return
         before, self.budgets = self.budgets, budgets
-        self.allowed = np.array([each.allowed for each in budgets], np.int64)
+        self.allowed = np.array([bounded(each.allowed) for each in budgets], np.int64)
         self.disrupted = {
             place: each.disrupted for place, each in enumerate(budgets) if each.disrupted
         }

@@ -9,6 +9,7 @@ import numpy as np
 
 from policies.columns.cells import FIRST_RESOURCE, TRAITS
 from policies.columns.coded import Bools, Ints
+from policies.columns.nodes import is_regular
 from policies.decision import Code, Reason, Rejection
 from policies.filtering import node_ports
 from policies.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
@@ -16,14 +17,16 @@ from policies.vectorized.asking import Asked, Twin
 from policies.vectorized.verdicts import Verdicts
 from policies.vectorized.view import View, some
 
+_MOST_WANTED = 60
+"""Of so many resources each has a bit of its own for being short."""
 
-def resources(fit: NodeResourcesFit, asked: Asked) -> Twin:
-    """Twin of NodeResourcesFit."""
-    columns = asked.columns
-    wanted = tuple(
-        _Wanted(name, columns.know_resource(name), amount)
-        for name, amount in fit.counted(asked.pod.requests)
-    )
+
+def resources(fit: NodeResourcesFit, asked: Asked) -> Twin | None:
+    """Twin of NodeResourcesFit; None for a pod that asks for more resources than there are bits."""
+    columns, counted = asked.columns, tuple(fit.counted(asked.pod.requests))
+    if len(counted) > _MOST_WANTED:
+        return None
+    wanted = tuple(_Wanted(name, columns.know_resource(name), amount) for name, amount in counted)
     width = len(columns.names)
     promised = np.zeros((len(wanted), width), np.int64)
     promised_pods = np.zeros(width, np.int64)
@@ -32,7 +35,16 @@ def resources(fit: NodeResourcesFit, asked: Asked) -> Twin:
         promised[:, row] = [sum(each[w.place] for each in amounts) for w in wanted]
         promised_pods[row] = len(pods)
     hopeless = asked.release.oversized_is_unresolvable
-    return Twin((_Room(wanted, promised, promised_pods, hopeless),))
+    return Twin((_Room(wanted, promised, promised_pods, hopeless),), _irregular(asked))
+
+
+def _irregular(asked: Asked) -> frozenset[int]:
+    """Give the rows that a pod is promised to whose amounts can't be added up in 64 bits."""
+    return frozenset(
+        row
+        for row, pods in asked.beside.items()
+        if not all(is_regular(pod.requests) for pod in pods)
+    )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from policies.columns.cells import CLASS, FLAGS
 from policies.columns.coded import Bools, Ints
+from policies.columns.nodes import bounded
 from policies.columns.table import TERMINATING
 from policies.filtering import Check, PodTopologySpread, pod_topology_spread
 from policies.filtering.counting import Domain
@@ -142,7 +143,7 @@ def _skew(constraint: SpreadConstraint, where: Topology, included: Bools, asked:
 def _limits(constraint: SpreadConstraint, counts: Ints, counted: Bools, pod: Pod) -> Ints:
     """Give by domain how many may stand there for the pod to join, however many do now."""
     joins = constraint.selector is not None and constraint.selector.matches(pod.labels)
-    slack = constraint.max_skew - joins
+    slack = bounded(constraint.max_skew) - joins
     if np.count_nonzero(counted) < constraint.min_domains:
         return np.full(len(counts), slack)
     limits = _least_of_others(counts, counted) + slack
