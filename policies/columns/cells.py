@@ -98,9 +98,11 @@ class Cells:
         self.block[PRIORITY, start:stop, node] = NOBODY
 
     def _shrink(self) -> None:
-        depth = self.block.shape[1]
-        if depth > _SHALLOW and self.depth() <= depth // 4:
-            self._resize(depth // 2, self.block.shape[2])
+        depth, needed = self.block.shape[1], self.depth()
+        while depth > _SHALLOW and needed <= depth // 4:
+            depth //= 2
+        if depth < self.block.shape[1]:
+            self._resize(depth, self.block.shape[2])
 
     def _resize(self, depth: int, width: int) -> None:
         block = _empty(self.block.shape[0], depth, width)

@@ -5,7 +5,7 @@ Each distinct value is asked once, however many nodes have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,16 @@ from policies.filtering import (
     taint_toleration,
 )
 from policies.model import Pod
-from policies.selectors import NodeSelector, NodeSelectorTerm, Requirement, untolerated
+from policies.selectors import (
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    Taint,
+    untolerated,
+)
 from policies.upstream import Release
 from policies.vectorized.asking import Asked, Constraint, NodeConstraint, Twin
-from policies.vectorized.verdicts import Verdicts
+from policies.vectorized.verdicts import FITS, Rejections, Verdicts
 from policies.vectorized.view import View
 
 
@@ -101,14 +107,18 @@ class _Taints:
 
     def judge(self, view: View, verdicts: Verdicts) -> None:
         column = view.columns.nodes.taints
-        for code, each in enumerate(column.values):
-            taint = untolerated(each, self.pod.tolerations)
-            if taint is not None:
-                where = view.of_nodes(column.codes) == code
-                verdicts.refuse(where, taint_toleration.refusal(taint, self.release))
+        found = [self._code(each, verdicts.rejections) for each in column.values]
+        if any(found):
+            verdicts.refuse_each(np.array(found, np.int32).take(view.of_nodes(column.codes)))
 
     def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
         return
+
+    def _code(self, taints: Sequence[Taint], rejections: Rejections) -> int:
+        taint = untolerated(taints, self.pod.tolerations)
+        if taint is None:
+            return FITS
+        return rejections.code(taint_toleration.refusal(taint, self.release))
 
 
 def _rows_of_term(term: NodeSelectorTerm, columns: Columns) -> Bools:

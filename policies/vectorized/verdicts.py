@@ -66,6 +66,10 @@ class Verdicts:
         if where.any():
             self.codes[where & self.fits] = self.rejections.code(rejection)
 
+    def refuse_each(self, codes: Codes) -> None:
+        """Refuse the rows that have another code than FITS, each by its own."""
+        self.codes = np.where(self.fits, codes, self.codes)
+
     def settle(self, row: int, rejection: Rejection | None) -> None:
         """Write what was found on one row, whatever was said of it before."""
         if rejection is None:
