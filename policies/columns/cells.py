@@ -66,6 +66,10 @@ class Cells:
         """Add a channel of zeros."""
         self.block = np.concatenate([self.block, np.zeros_like(self.block[:1])])
 
+    def keep_channels(self, channels: Sequence[int]) -> None:
+        """Drop all channels but these, which move together."""
+        self.block = self.block[list(channels)]
+
     def fill(self, node: int, rows: Sequence[Sequence[int]]) -> None:
         """Put pods on an empty node, a row of all channels each, in order."""
         count = len(rows)

@@ -5,6 +5,8 @@ Labels are kept by key, as columns made when a key is first asked about: pods as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from policies.columns.cells import Block
@@ -52,6 +54,14 @@ class NodeColumns:
         self.requested = np.concatenate([self.requested, nothing])
         for row, node in enumerate(self._nodes):
             self.allocatable[-1, row] = bounded(node.allocatable.scalars.get(name, 0))
+
+    def keep_resources(self, places: Sequence[int]) -> None:
+        """Forget all resources but those at ``places``, which include the standard ones."""
+        names = list(self.resources)
+        self.resources = {names[old]: new for new, old in enumerate(places)}
+        self._scalars = list(self.resources)[len(STANDARD) :]
+        self.allocatable = self.allocatable[list(places)]
+        self.requested = self.requested[list(places)]
 
     def append(self, node: Node) -> None:
         """Add a node at the end."""

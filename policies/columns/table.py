@@ -19,6 +19,7 @@ T = TypeVar("T")
 GUARDED, TERMINATING, DEPARTING = 1, 2, 4
 """Bits of the FLAGS channel: protected by the policy; being deleted; that, or promised to be."""
 
+_FEW_RESOURCES = 32
 _EARLIEST = 1 - 2**63  # its negative has to fit, too
 
 
@@ -35,6 +36,7 @@ class Columns:
         self._policy = policy
         self._unbounded: dict[int, Pod] = {}
         self._departing: list[int] = []
+        self._most_resources = _FEW_RESOURCES
         self.snapshot = Snapshot()
         self.names: list[str] = []
         self.index: dict[str, int] = {}
@@ -55,6 +57,8 @@ class Columns:
         ``changed`` names the nodes that differ from the snapshot followed last; without it all are
         compared, by identity.
         """
+        if len(self.nodes.resources) > self._most_resources:
+            self._forget_resources()
         if snapshot is self.snapshot:
             return
         for name in self._differing(snapshot) if changed is None else changed:
@@ -72,6 +76,14 @@ class Columns:
             self.nodes.add_resource(name)
             self.cells.add_channel()
         return self.nodes.resources[name]
+
+    def _forget_resources(self) -> None:
+        """Forget the resources that no pod requests: they were asked about once, or pods left."""
+        amounts = self.cells.used()[FIRST_RESOURCE:]
+        kept = [i for i in range(len(amounts)) if i < len(STANDARD) or amounts[i].any()]
+        self.nodes.keep_resources(kept)
+        self.cells.keep_channels([*range(FIRST_RESOURCE), *(FIRST_RESOURCE + i for i in kept)])
+        self._most_resources = 2 * len(kept) + _FEW_RESOURCES
 
     def _differing(self, snapshot: Snapshot) -> list[str]:
         nodes = snapshot.nodes
