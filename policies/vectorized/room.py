@@ -131,7 +131,7 @@ def ports(asked: Asked) -> Twin:
     """Twin of NodePorts.
 
     Where two pods have ports in the way, the port may be one and the same, and free as soon as one
-    of them leaves: such rows are judged by hand.
+    of them leaves or is absent: such rows are judged by hand.
     """
     wanted = asked.pod.host_ports
     if not wanted:
@@ -140,7 +140,8 @@ def ports(asked: Asked) -> Twin:
         lambda other: any(node_ports.conflict(w, used) for w in wanted for used in other.host_ports)
     )
     constraint = _Ports(conflicting)
-    shared = np.flatnonzero(constraint.taken(asked.everything).sum(axis=0) > 1).tolist()
+    with_absent = View(asked.columns, slice(None))
+    shared = np.flatnonzero(constraint.taken(with_absent).sum(axis=0) > 1).tolist()
     return Twin((constraint,), frozenset(shared), reads_other_pods=True)
 
 
