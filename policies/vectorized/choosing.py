@@ -22,31 +22,36 @@ _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 class Candidates(Mapping[str, Candidate]):
     """The candidates of a decision, each put together when someone asks for it.
 
-    ``others`` are those that were worked out one by one.
+    ``others`` are those that were worked out one by one. Nothing here looks at the columns, which
+    go on changing.
     """
 
     def __init__(self, run: DryRun, others: Mapping[str, Candidate]) -> None:
         columns = run.candidates.columns
-        self._run = run
+        self._victims = run.victims
+        self._spared = run.potential & ~run.victims
+        self._violations = run.violations
         self._others = others
-        # The columns go on changing; these texts and tuples don't.
         self._names = tuple(columns.names)
         self._pods = tuple(columns.pods)
         self._rows = run.candidates.numbers
         self._places: dict[str, int] | None = None
 
-    def best(self, order: Order[Candidate]) -> list[Candidate]:
-        """Give the best two by ``order``, or as many as there are."""
-        found = [self._at(place) for place in self._best_two(order)]
+    def best(self, run: DryRun, order: Order[Candidate]) -> list[Candidate]:
+        """Give the best two by ``order``, or as many as there are.
+
+        ``run`` is the dry run that they come from, and its columns must not have changed.
+        """
+        found = [self._at(place) for place in self._best_two(run, order)]
         return order.sort([*found, *self._others.values()])[:2]
 
-    def _best_two(self, order: Order[Candidate]) -> list[int]:
+    def _best_two(self, run: DryRun, order: Order[Candidate]) -> list[int]:
         """Narrow the rows down until one is left, and then those it was level with last."""
         level = np.arange(len(self._rows))
         winner: list[int] = []
         for criterion in order.criteria:
             if len(level) > 1:
-                keys = self._keys(criterion, level)
+                keys = self._keys(run, criterion, level)
                 best = level[keys == keys.min()]
                 if len(best) == 1 and not winner:
                     winner, rest = best.tolist(), keys != keys.min()
@@ -59,20 +64,20 @@ class Candidates(Mapping[str, Candidate]):
     def _name_at(self, place: int) -> str:
         return self._names[int(self._rows[place])]
 
-    def _keys(self, criterion: Criterion[Candidate], level: Ints) -> Ints:
+    def _keys(self, run: DryRun, criterion: Criterion[Candidate], level: Ints) -> Ints:
         known = _KEYS.get(criterion.name)
         if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
             return np.array([criterion.key(self._at(place)) for place in level.tolist()], np.int64)
-        return known(self._run, level)
+        return known(run, level)
 
     def _at(self, place: int) -> Candidate:
-        run, pods = self._run, self._pods[self._rows[place]]
-        gone = np.flatnonzero(run.victims[:, place]).tolist()
-        spared = np.flatnonzero(run.potential[:, place] & ~run.victims[:, place]).tolist()
+        pods = self._pods[self._rows[place]]
+        gone = np.flatnonzero(self._victims[:, place]).tolist()
+        spared = np.flatnonzero(self._spared[:, place]).tolist()
         victims = IMPORTANCE.sort(pods[depth] for depth in gone)
         return Candidate(
             self._name_at(place),
-            VictimSet(tuple(victims), int(run.violations[place])),
+            VictimSet(tuple(victims), int(self._violations[place])),
             tuple(pods[depth] for depth in spared),
         )
 

@@ -145,7 +145,7 @@ class Vectorized:
         self, asked: Question, filtered: _Filtered, rows: Bools, tried: Tried
     ) -> PreemptionDecision:
         order = self.rules.policy.candidates
-        best = tried.candidates.best(order)
+        best = tried.best
         names = tuple(self._columns.names)
         rejected = ByName(names, _why_not(asked, filtered, tried), asked.rejections)
         if best:

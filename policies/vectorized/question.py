@@ -6,7 +6,7 @@ to it, is judged *by hand*: by the reference engine's own functions, one row at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -62,10 +62,14 @@ class _Ready:
 
 @dataclass(frozen=True)
 class Tried:
-    """What a dry run found, by row of the columns: why not (0: nothing said), and candidates."""
+    """What a dry run found, by row of the columns: why not (0: nothing said), and candidates.
+
+    ``best`` are the best two of these, or as many as there are.
+    """
 
     codes: Codes
     candidates: Candidates
+    best: Sequence[Candidate]
     found: Bools
 
 
@@ -118,7 +122,9 @@ class Question:
                 found[row] = True
             else:
                 verdicts.settle(row, outcome)
-        return Tried(verdicts.codes, Candidates(run, others), found)
+        candidates = Candidates(run, others)
+        best = candidates.best(run, self.rules.policy.candidates)
+        return Tried(verdicts.codes, candidates, best, found)
 
     def _select_victims(self, row: int) -> Candidate | Rejection:
         return select_victims(self._pipeline, self._state(row), self._coverage, self.rules.policy)

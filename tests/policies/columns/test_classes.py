@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from policies.columns.classes import Interned, LabelClasses, Traits
 from policies.model import AffinityTerm, HostPort, Pod
 from policies.selectors import LabelSelector, equals_all, label_requirement
+from policies.storage import ClaimVolume, PodStorage
 from tests.builders import host_port, pod
 
 WEB, DB = LabelSelector(equals_all({"app": "web"})), LabelSelector(equals_all({"app": "db"}))
@@ -20,6 +23,10 @@ def db(name: str = "db") -> Pod:
 
 def term(selector: LabelSelector | None, key: str = "zone") -> AffinityTerm:
     return AffinityTerm(selector, frozenset(["default"]), None, key)
+
+
+def claiming(by: Pod, *claims: str) -> Pod:
+    return replace(by, storage=PodStorage(tuple(ClaimVolume(each) for each in claims)))
 
 
 def anything(_: object) -> bool:
@@ -158,6 +165,18 @@ def test_terms_are_counted_by_topology_key_and_number() -> None:
     assert traits.repelling({"app": "web"}, lambda _: False) == {}
 
 
+def test_volumes_are_counted_by_number() -> None:
+    traits = Traits()
+    assert traits.acquire(claiming(pod("a"), "data")) == 1
+    assert traits.acquire(pod("b", ports=[80])) == 2
+    assert traits.acquire(claiming(pod("c"), "data", "logs")) == 3
+    assert traits.acquire(claiming(pod("d"), "data")) == 1
+    assert traits.storing(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 2]
+    traits.release(3)
+    assert traits.acquire(pod("e", ports=[443])) == 3
+    assert traits.storing(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 0]
+
+
 def test_a_number_that_is_used_again_has_only_the_new_pods_traits() -> None:
     traits = Traits()
     assert traits.acquire(pod("a", ports=[80], anti_affinity=(term(WEB), term(WEB)))) == 1
@@ -172,12 +191,16 @@ def test_a_number_that_is_used_again_has_only_the_new_pods_traits() -> None:
 def test_traits_leave_nothing_behind_after_all_pods_have_gone() -> None:
     traits = Traits()
     pods = [
-        pod(str(count), ports=[count], anti_affinity=(term(WEB), term(None, str(count))))
+        claiming(
+            pod(str(count), ports=[count], anti_affinity=(term(WEB), term(None, str(count)))),
+            "data",
+        )
         for count in range(1, 50)
     ]
     for number in [traits.acquire(each) for each in pods]:
         traits.release(number)
     assert not traits._with_ports
+    assert not traits._with_storage
     assert not any(vars(traits._repelling).values())
     assert not traits._interned._number_of
     assert conflicting(traits, host_port(1)) == [False] * 50

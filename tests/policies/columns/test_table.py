@@ -27,12 +27,14 @@ from policies.columns.cells import (
 from policies.columns.table import DEPARTING, GUARDED, TERMINATING
 from policies.model import DisruptionBudget, Node, NodeState, Pod, Resources, Snapshot
 from policies.policy import KUBE_SCHEDULER, POD_CRITERIA, Guard, Policy, pod_order, started
+from policies.storage import ClaimVolume, PodStorage
 from policies.upstream import NEWEST
 from tests.builders import budget, holding, node, pod, snapshot
 from tests.strategies import TOPOLOGIES, rich_budgets, rich_nodes, rich_residents
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 GPU = "example.com/gpu"
+STORAGES = st.sampled_from([*[None] * 4, *(PodStorage((ClaimVolume(each),)) for each in "ab")])
 
 
 def following(*snapshots: Snapshot, policy: Policy = KUBE_SCHEDULER) -> Columns:
@@ -84,7 +86,7 @@ def _cell(columns: Columns, cell: Block) -> dict[str, object]:
     assert traits is not None
     return {
         "class": (of_class.namespace, of_class.labels),
-        "traits": (traits.host_ports, traits.anti_affinity),
+        "traits": (traits.host_ports, traits.anti_affinity, traits.storage),
         "facts": cell[[PRIORITY, STARTED, FLAGS]].tolist(),
         "requests": _amounts(columns, cell[FIRST_RESOURCE:].tolist()),
     }
@@ -171,7 +173,8 @@ def histories(draw: st.DrawFn) -> list[Snapshot]:
             if number in world.pods and draw(st.booleans()):
                 del world.pods[number]
             else:
-                world.pods[number] = draw(rich_residents(number, NAMES))
+                drawn = draw(rich_residents(number, NAMES))
+                world.pods[number] = replace(drawn, storage=draw(STORAGES))
         if draw(st.booleans()):
             count = draw(st.integers(0, 3))
             world.budgets = tuple(draw(rich_budgets(f"budget-{each}")) for each in range(count))
@@ -212,6 +215,7 @@ def test_nothing_is_left_behind_once_all_have_gone(history: list[Snapshot]) -> N
     assert not columns.traits._interned._number_of
     assert not any(vars(columns.traits._repelling).values())
     assert not columns.traits._with_ports
+    assert not columns.traits._with_storage
     assert (columns.budgets.covering == -1).all()
 
 

@@ -17,7 +17,6 @@ from policies.policy import CANDIDATE_CRITERIA, KUBE_SCHEDULER, candidate_order
 from policies.reference import preempt
 from policies.upstream import NEWEST
 from policies.vectorized import Vectorized
-from policies.vectorized.choosing import Candidates
 from tests.builders import NO_LABELS, budget, node, pod, snapshot
 
 PREEMPTOR = pod("preemptor", cpu="1", priority=10)
@@ -157,9 +156,11 @@ def test_the_best_two_of_many_are_those_of_any_order(
     now: Snapshot, criteria: list[Criterion[Candidate]], count: int
 ) -> None:
     order = candidate_order(tuple(criteria[:count]))
-    found = candidates(now)
-    assert isinstance(found, Candidates)
-    assert found.best(order) == order.sort(found.values())[:2]
+    rules = Rules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
+    decided = Vectorized(rules).preempt(PREEMPTOR, now)
+    winner, *others = order.sort(decided.candidates.values())
+    assert decided.chosen == winner
+    assert decided.decided_by == (order.separating(winner, others[0]) if others else None)
 
 
 def test_pods_that_never_started_and_those_that_started_first_of_all_are_told_apart() -> None:
