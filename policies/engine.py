@@ -25,7 +25,8 @@ class Engine(Protocol):
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Make ready for a snapshot.
 
-        ``changed`` names the nodes that differ from the one followed last; without it all may.
+        ``changed`` names the nodes that differ from the one that it was made ready for last,
+        whatever it was asked about since; without it all may.
         """
         ...
 

@@ -54,8 +54,8 @@ class Columns:
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Become ``snapshot``.
 
-        ``changed`` names the nodes that differ from the snapshot followed last; without it all are
-        compared, by identity.
+        ``changed`` names the nodes that differ from the snapshot that the columns show; without it
+        all are compared, by identity.
         """
         if len(self.nodes.resources) > self._most_resources:
             self._forget_resources()

@@ -53,10 +53,14 @@ class Vectorized:
     def __init__(self, rules: Rules = DEFAULT_RULES) -> None:
         self.rules: Final = rules
         self._columns = Columns(rules.policy, rules.release)
+        self._told = self._columns.snapshot
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
-        """Bring the columns up to ``snapshot``; ``changed`` as in :meth:`Columns.follow`."""
-        self._columns.follow(snapshot, changed)
+        """Bring the columns up to ``snapshot``; see :meth:`policies.engine.Engine.follow`."""
+        told, self._told = self._told, snapshot
+        # A question about another snapshot has brought the columns to that one.
+        is_there_still = self._columns.snapshot is told
+        self._columns.follow(snapshot, changed if is_there_still else None)
 
     def filter_nodes(
         self, pod: Pod, snapshot: Snapshot, among: Collection[str] | None = None

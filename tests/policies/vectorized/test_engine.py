@@ -93,6 +93,15 @@ def test_an_engine_that_is_told_what_has_changed_sees_that() -> None:
     agree(engine, PREEMPTOR, now)
 
 
+def test_what_has_changed_is_understood_after_a_question_about_another_snapshot() -> None:
+    engine, first = Vectorized(), full("n1", "n2", "n3")
+    engine.follow(first)
+    agree(engine, PREEMPTOR, full("n1", "n4", priority=11))
+    now = Snapshot({**first.nodes, "n2": full("n2", priority=11).nodes["n2"]})
+    engine.follow(now, ["n2"])
+    agree(engine, PREEMPTOR, now)
+
+
 def test_budgets_alone_may_change() -> None:
     engine = Vectorized()
     base = snapshot(node("n1", cpu="1"), pod("web", on="n1", cpu="1", labels={"app": "web"}))
