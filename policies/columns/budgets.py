@@ -1,7 +1,7 @@
 """Which disruption budgets cover which classes of pods, kept as pods and budgets come and go.
 
-A change of what a budget still allows, by far the most frequent one, touches one number. A change
-of the selectors is worked out anew, from the classes that they may match.
+A change of what budgets still allow, by far the most frequent one, leaves the coverage as it is. A
+change of the selectors is worked out anew, from the classes that they may match.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class BudgetColumns:
             for number, sample in self._classes.selected(budget.selector):
                 if covers(budget, sample, self._release):
                     covering.setdefault(number, []).append(place)
-        self.covering = np.full((1, max(16, len(self._classes))), -1, np.int32)
+        most = max(map(len, covering.values()), default=1)
+        self.covering = np.full((most, max(16, len(self._classes))), -1, np.int32)
         for number, places in covering.items():
             self._write(number, places)
 
