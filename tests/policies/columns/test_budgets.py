@@ -175,6 +175,15 @@ def test_a_newcomer_may_have_more_budgets_than_any_before() -> None:
     assert world.of("web") == ["a"]
 
 
+def test_a_newcomers_budgets_stand_in_the_order_of_the_budgets_however_they_are_found() -> None:
+    selector = LabelSelector((label_requirement("app", "NotIn", ["db"]),))
+    world = World()
+    not_db = replace(budget("not db"), selector=selector)
+    world.budgets.follow([covering("x", x="y"), covering("web", app="web"), not_db])
+    world.come(web(x="y"))
+    assert world.of("web") == ["x", "web", "not db"]
+
+
 def test_classes_without_number_are_covered() -> None:
     world = World()
     world.budgets.follow([covering("a", app="web")])

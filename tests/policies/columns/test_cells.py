@@ -109,10 +109,12 @@ def test_it_is_shallow_again_once_a_deep_node_is_dropped() -> None:
     assert contents(made) == [[3], [1, 2]]
 
 
-def test_it_stays_deep_while_another_node_needs_it() -> None:
-    made = cells(list(range(200)), list(range(100)))
+@pytest.mark.parametrize("deep", [32, 64, 200])
+@pytest.mark.parametrize("needed", [15, 16, 17, 25, 32, 33, 64, 65, 100, 129])
+def test_it_stays_as_deep_as_another_node_needs_it(deep: int, needed: int) -> None:
+    made = cells(list(range(deep)), list(range(needed)))
     made.drop_node(0)
-    assert contents(made) == [list(range(100))]
+    assert contents(made) == [list(range(needed))]
 
 
 def test_the_last_node_moves_into_the_place_of_one_that_is_dropped() -> None:

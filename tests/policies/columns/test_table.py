@@ -207,9 +207,10 @@ def test_being_told_what_has_changed_makes_no_difference(history: list[Snapshot]
 
 @given(histories())
 def test_nothing_is_left_behind_once_all_have_gone(history: list[Snapshot]) -> None:
-    columns = following(*history, Snapshot())
-    check(columns, columns.snapshot)
-    assert shown(columns) == shown(following())
+    nobody = Snapshot(budgets=history[-1].budgets)
+    columns = following(*history, nobody)
+    check(columns, nobody)
+    assert shown(columns) == shown(following(nobody))
     assert not columns.classes._interned._number_of
     assert not any(vars(columns.classes._index).values())
     assert not columns.traits._interned._number_of
