@@ -66,7 +66,7 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
 def answer(args: FilterArgs, situation: Situation) -> Answer:
     """Decide, and name the nodes that fit and why each other one does not."""
     # Without its volumes and devices, no filter asks about them.
-    pod = replace(args.pod, storage=None)
+    pod = args.pod if args.pod.storage is None else replace(args.pod, storage=None)
     snapshot, engine = situation.snapshot, situation.engine
     if args.sent is None:
         decision = engine.filter_leniently(pod, snapshot, args.names)

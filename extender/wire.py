@@ -84,6 +84,9 @@ class PreemptRequest:
 
 def decode_filter(body: bytes) -> FilterRequest:
     """Read ExtenderArgs. Raises WireError."""
+    by_name = _read_exactly(body)
+    if by_name is not None:
+        return by_name
     fields = _fields(body, "ExtenderArgs")
     names = _typed(fields, "NodeNames", list[str])
     nodes = _typed(fields, "Nodes", _Nodes)
@@ -122,6 +125,27 @@ def encode(result: FilterResult | PreemptionResult) -> bytes:
 def meta_victims(uids: Iterable[str], violations: int) -> MetaVictims:
     """Name victims by UID, in the order given."""
     return MetaVictims([MetaPod(uid) for uid in uids], violations)
+
+
+class _ByName(msgspec.Struct, forbid_unknown_fields=True):
+    """A filter call by name exactly as kube-scheduler writes it."""
+
+    Pod: msgspec.Raw
+    Nodes: None
+    NodeNames: list[str]
+
+
+_BY_NAME = msgspec.json.Decoder(_ByName)
+
+
+def _read_exactly(body: bytes) -> FilterRequest | None:
+    """Read a filter call by name in one go; None if it is written otherwise, or wrong."""
+    try:
+        found = _BY_NAME.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    pod = bytes(found.Pod)
+    return None if pod == _NULL else FilterRequest(pod, tuple(found.NodeNames), None)
 
 
 class _Nodes(msgspec.Struct):
