@@ -106,8 +106,9 @@ class Columns:
         self.nodes.request(row, state.requested)
         _mark(self.nominating, name, state.nominated)
         _mark(self.departing, name, self._departing[row])
-        if come or name in self.irregular or not _is_plain(state):
-            _mark(self.irregular, name, not (_is_plain(state) and self._are_plain(state.pods)))
+        plain = _is_plain(state)
+        if come or not plain or name in self.irregular:
+            _mark(self.irregular, name, not (plain and self._are_plain(state.pods)))
 
     def _are_plain(self, pods: Sequence[Pod]) -> bool:
         if self._unbounded and any(id(pod) in self._unbounded for pod in pods):
@@ -141,11 +142,13 @@ class Columns:
     def _replace_pods(self, row: int, pods: Sequence[Pod]) -> list[Pod]:
         """Take off the row who left and put on it who came; gives the latter. Told by identity."""
         before = self.pods[row]
-        stay = set(map(id, pods))
-        for place in range(len(before) - 1, -1, -1):
-            if id(before[place]) not in stay:
+        known, present = set(map(id, before)), set(map(id, pods))
+        if not known <= present:
+            left = [place for place, pod in enumerate(before) if id(pod) not in present]
+            for place in reversed(left):
                 self._take(row, place)
-        known = set(map(id, before))
+        if present <= known:
+            return []
         come = [pod for pod in pods if id(pod) not in known]
         for pod in come:
             for name in pod.requests.scalars:
