@@ -25,6 +25,9 @@ from policies.upstream import NEWEST, Release
 
 Document = dict[str, Any]
 
+PREFIX = "node-"
+"""What the names of nodes begin with."""
+
 _MASK = 2**64 - 1
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _PRIORITIES = (0, 10, 50, 100)
@@ -98,7 +101,7 @@ class _Splitmix:
 
 
 def _node(index: int) -> Document:
-    name = f"node-{index:05}"
+    name = f"{PREFIX}{index:05}"
     amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
     labels = {_HOSTNAME: name, _ZONE: f"zone-{index % 5}"}
     return {
@@ -131,7 +134,7 @@ def _running(draw: _Splitmix, node: int, index: int, nodes: int) -> Document:
         {"cpu": "1", "memory": "2Gi"},
     )
     started = _EPOCH + timedelta(seconds=((30 * node + index) * 7919 + 12345) % (30 * nodes))
-    pod["spec"]["nodeName"] = f"node-{node:05}"
+    pod["spec"]["nodeName"] = f"{PREFIX}{node:05}"
     pod["status"] = {"phase": "Running", "startTime": f"{started:%Y-%m-%dT%H:%M:%SZ}"}
     return pod
 

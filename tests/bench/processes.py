@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.bench.clusters import cluster, encoded
+from tests.bench.clusters import PREFIX, cluster, encoded
 
 _REPRIEVE = ("-c", "from fakeapi.cli import main; main()")
 
@@ -40,11 +40,17 @@ def reprieve(*arguments: str) -> Iterator[Server]:
 
 
 @contextmanager
-def loaded(nodes: int, pods_per_node: int) -> Iterator[Server]:
-    """Run a fakeapi that has loaded a benchmark cluster, while the block runs."""
+def loaded(nodes: int, pods_per_node: int, prefix: str = PREFIX) -> Iterator[Server]:
+    """Run a fakeapi that has loaded a benchmark cluster, while the block runs.
+
+    ``prefix`` is what the nodes' names begin with.
+    """
     with TemporaryDirectory() as directory:
         path = Path(directory) / "cluster.jsonl"
-        path.write_bytes(b"\n".join(encoded(each) for each in cluster(nodes, pods_per_node)))
+        lines = (encoded(each) for each in cluster(nodes, pods_per_node))
+        path.write_bytes(
+            b"\n".join(line.replace(PREFIX.encode(), prefix.encode()) for line in lines)
+        )
         with reprieve("fakeapi", "--port", "0", "--load", str(path)) as server:
             yield server
 
