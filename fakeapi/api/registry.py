@@ -200,9 +200,13 @@ class Registry:
     def put(self, target: Target, document: Document) -> Entry:
         """Store an object as it is given, status, uid and all, in place of any before it.
 
-        ``document`` has passed ``check_document``; a missing uid or creationTimestamp is filled in.
+        ``document`` has passed ``check_document``; a missing uid or creationTimestamp is filled in,
+        and so are the finalizers that every object of its kind has until it goes.
         """
         metadata = document["metadata"]
+        if target.kind.first_spec_finalizers and "deletionTimestamp" not in metadata:
+            spec = document.setdefault("spec", {})
+            spec.setdefault("finalizers", list(target.kind.first_spec_finalizers))
         metadata["uid"] = metadata.get("uid") or self._sources.uid()
         created = metadata.get("creationTimestamp") or self._sources.timestamp(0)
         metadata["creationTimestamp"] = created

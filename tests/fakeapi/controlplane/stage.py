@@ -1,7 +1,7 @@
 """A world without sockets, and short ways to act in it and to look at it.
 
-Objects are written down as briefly as a table allows. Their UIDs are their names, so that owners can
-be named before they are there.
+Objects are written down as briefly as a table allows. Their UIDs are their names, so that owners
+can be named before they are there.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ class Stage:
         try:
             return await self.client.get(path, decode)
         except ApiError as error:
-            assert error.status == 404
-            return None
+            if error.status == 404:
+                return None
+            raise
 
     async def names(self, resource: Resource = CONFIG_MAPS) -> list[str]:
         """Give the names of all objects of a resource, without those that every cluster has."""

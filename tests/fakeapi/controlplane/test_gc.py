@@ -145,11 +145,7 @@ SCENES = [
         "an owner that never was, named in several ways",
         (thing("x", owner("a", "Secret")), thing("y", owner("a")), thing("z", owner("a", "Pod"))),
     ),
-    Scene(
-        "a kind that is not served keeps what it owns",
-        (thing("x", owner("w", "Widget")),),
-        left=("x",),
-    ),
+    Scene("an unknown kind keeps what it owns", (thing("x", owner("w", "Wisp")),), left=("x",)),
 ]
 
 
@@ -214,14 +210,9 @@ async def test_a_reference_into_another_namespace_is_told_of(set_stage: SetStage
     await stage.passes(1)
     stage.load(thing("x", owner("a")))
     await stage.passes(1)
-    assert await stage.told() == [
-        (
-            "OwnerRefInvalidNamespace",
-            "x",
-            "ownerRef [v1/ConfigMap, namespace: default, name: a, uid: a] does not exist in "
-            'namespace "default"',
-        )
-    ]
+    named = "[v1/ConfigMap, namespace: default, name: a, uid: a]"
+    message = f'ownerRef {named} does not exist in namespace "default"'
+    assert await stage.told() == [("OwnerRefInvalidNamespace", "x", message)]
 
 
 async def test_a_cluster_wide_object_with_a_namespaced_owner_is_left_alone(
