@@ -51,10 +51,10 @@ class Cluster:
     client: Client
     """Asks as the administrator, once the cluster has been entered."""
 
-    def __init__(self, world: World, run: tuple[str, ...]) -> None:
+    def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
         self.world = world
         self._run = run
-        self._life = Life(world, run)
+        self._life = Life(world, run, certificate)
         self._stack = AsyncExitStack()
 
     async def __aexit__(
@@ -118,7 +118,7 @@ class ServedCluster(Cluster):
     def __init__(
         self, world: World, run: tuple[str, ...], access: Access, host: str, port: int
     ) -> None:
-        super().__init__(world, run)
+        super().__init__(world, run, access.certificate)
         self._access = access
         self._address = (host, port)
         self.server = self._serve(world, self._life)
@@ -165,7 +165,7 @@ class ServedCluster(Cluster):
 
     def _serve_fork(self, snapshot: str) -> Server:
         world = self.world.fork(snapshot)
-        return self._serve(world, Life(world, self._run))
+        return self._serve(world, Life(world, self._run, self._access.certificate))
 
     def _serve(self, world: World, life: Life) -> Server:
         return Server(

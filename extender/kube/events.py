@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -131,4 +132,9 @@ class EventRecorder:
 
 def rfc3339(epoch_ns: int) -> str:
     """Write a moment as Kubernetes writes times, in whole seconds."""
-    return f"{datetime.fromtimestamp(epoch_ns // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return _rfc3339(epoch_ns // 10**9)
+
+
+@lru_cache(maxsize=64)
+def _rfc3339(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

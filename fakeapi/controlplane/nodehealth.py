@@ -75,7 +75,7 @@ def listen(heard: Heard | None, node: Node, renewed: str, now_ns: int) -> Heard:
         heartbeat = ready.last_heartbeat_time or ""
         if heard is None or heard.heartbeat != heartbeat:
             heard = Heard(now_ns, heartbeat, heard.renewed if heard else "")
-    if renewed and moment(renewed) > moment(heard.renewed):
+    if renewed != heard.renewed and moment(renewed) > moment(heard.renewed):
         heard = replace(heard, at_ns=now_ns, renewed=renewed)
     return heard
 

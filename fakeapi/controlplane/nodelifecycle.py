@@ -168,6 +168,8 @@ class NodeLifecycleController:
 
     async def _take_back(self, node: Node) -> None:
         self._given_up.get(zone_of(node), {}).pop(node.metadata.name, None)
+        if not node.spec.taints:
+            return
         both = (NOT_READY, UNREACHABLE)
         await self._patch_taints(node, swapped(node.spec.taints, "", both, self._now()))
 

@@ -21,12 +21,16 @@ from fakeapi.controlplane.shapes import Pod
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a part works with: the way to the API server, shared copies, time and dice."""
+    """What a part works with: the way to the API server, shared copies, time and dice.
+
+    ``certificate`` is that of the API server's authority, in PEM; "" if it speaks plain HTTP.
+    """
 
     client: Client
     informers: Informers
     clock: Clock
     rng: Random
+    certificate: str = ""
 
 
 class Part(Protocol):

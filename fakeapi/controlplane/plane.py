@@ -122,10 +122,12 @@ class Switch:
 class ControlPlane(Mapping[str, Switch]):
     """All parts by name; ``run`` are those that :meth:`start` switches on."""
 
-    def __init__(self, client: Client, clock: Clock, rng: Random, run: Iterable[str]) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, rng: Random, run: Iterable[str], certificate: str = ""
+    ) -> None:
         self.run = tuple(run)
         self._informers = Informers(client, clock, rng)
-        setting = Setting(client, self._informers, clock, rng)
+        setting = Setting(client, self._informers, clock, rng, certificate)
         self._switches = {name: Switch(name, make, setting) for name, make in PARTS.items()}
 
     def __getitem__(self, name: str) -> Switch:

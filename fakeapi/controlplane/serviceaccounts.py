@@ -4,8 +4,8 @@
     ServiceAccount default          yes                         no
     ConfigMap kube-root-ca.crt      yes                         yes
 
-A namespace that is being terminated gets nothing. The certificate is whatever the part is given; a
-cluster that speaks plain HTTP has none, and publishes an empty text.
+A namespace that is being terminated gets nothing. A cluster that speaks plain HTTP has no
+certificate, and publishes an empty text.
 
 Source: kubernetes/pkg/controller/serviceaccount/serviceaccounts_controller.go,
 pkg/controller/certificates/rootcacertpublisher/publisher.go.
@@ -50,11 +50,11 @@ _decode_config_map = forgiving(_ConfigMap)
 
 
 class AccountController:
-    """The part ``serviceaccounts``; ``certificate`` is what is published, in PEM."""
+    """The part ``serviceaccounts``."""
 
-    def __init__(self, setting: Setting, certificate: str = "") -> None:
+    def __init__(self, setting: Setting) -> None:
         self._client = setting.client
-        self._certificate = certificate
+        self._certificate = setting.certificate
         self._namespaces = setting.informers.of(NAMESPACES, decode_namespace)
         self._accounts = setting.informers.of(SERVICE_ACCOUNTS, decode_partial)
         self._config_maps = setting.informers.of(CONFIG_MAPS, _decode_config_map)

@@ -7,10 +7,10 @@ nothing else suffers from it.
 
 from __future__ import annotations
 
-from calendar import timegm
 from collections.abc import Callable
-from time import strptime
-from typing import Any, TypeVar
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -18,7 +18,10 @@ from msgspec import Struct, field
 from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta, decode_partial
 
-NS_PER_SECOND = 10**9
+NS_PER_SECOND: Final = 10**9
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Toleration(Struct, rename="camel"):
@@ -188,14 +191,15 @@ def find_condition(conditions: list[Condition] | None, type_: str) -> Condition 
     return next((each for each in conditions or () if each.type == type_), None)
 
 
+@lru_cache(maxsize=8192)
 def moment(timestamp: str | None) -> int:
-    """Give a timestamp (RFC 3339, UTC) in nanoseconds since the epoch; 0 for none."""
+    """Give a timestamp (RFC 3339) in nanoseconds since the epoch; 0 for none."""
     if not timestamp:
         return 0
-    whole, _, rest = timestamp.rstrip("Z").partition(".")
     try:
-        seconds = timegm(strptime(whole, "%Y-%m-%dT%H:%M:%S"))
+        found = datetime.fromisoformat(timestamp)
     except ValueError:
         return 0
-    fraction = int(rest.ljust(9, "0")[:9]) if rest.isdecimal() else 0
-    return seconds * NS_PER_SECOND + fraction
+    if found.tzinfo is None:
+        return 0
+    return (found - _EPOCH) // _MICROSECOND * 1000
