@@ -141,9 +141,12 @@ class ServedCluster(Cluster):
         return self.server.url
 
     @property
-    def clock(self) -> Clock:
-        """The time that the cluster lives by; its own one can be moved."""
-        return self.world.clock
+    def clock(self) -> VirtualClock:
+        """The time that the cluster lives by; TypeError if it was given one of another kind."""
+        clock = self.world.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
+        return clock
 
     @property
     def address(self) -> str:

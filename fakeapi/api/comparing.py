@@ -59,16 +59,14 @@ class Comparison:
 
 def compare(one: History, other: History) -> Comparison:
     """Hold two histories of the same kind against each other."""
-    same, parting = 0, (None, None)
-    for ours, theirs in zip_longest(one, other):
-        if ours != theirs:
-            parting = (ours, theirs)
-            break
-        same += 1
+    pairs = list(zip_longest(one, other))
+    same = next((i for i, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
+    ours, theirs = pairs[same] if same < len(pairs) else (None, None)
     here, there = _end(one), _end(other)
     return Comparison(
         same,
-        *parting,
+        ours,
+        theirs,
         only_one=[name for name in here if name not in there],
         only_other=[name for name in there if name not in here],
         different=[name for name in here if name in there and here[name] != there[name]],

@@ -301,8 +301,13 @@ class _Owners:
 
 
 def _decode(raw: msgspec.Raw) -> PartialObject:
-    """Read metadata; a decoder of our own, so that these copies are shared with nobody."""
-    return decode_partial(raw)
+    """Read what tells who owns whom, and keep no more of what may be many objects.
+
+    It is a decoder of our own, so that these copies are shared with nobody.
+    """
+    item = decode_partial(raw)
+    item.metadata.labels = item.metadata.annotations = None
+    return item
 
 
 class _Worklist:

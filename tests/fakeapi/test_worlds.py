@@ -16,7 +16,6 @@ from extender.kube.client import Propagation
 from extender.kube.resources import NAMESPACES, PODS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.api.comparing import compare
-from fakeapi.clock import VirtualClock
 from fakeapi.harness import SocketlessCluster
 from tests.fakeapi.controlplane.heartbeats import Kubelets
 from tests.fakeapi.controlplane.stage import (
@@ -198,14 +197,12 @@ async def test_the_clock_is_moved_over_http() -> None:
 async def test_garbage_is_collected_and_namespaces_end_behind_a_socket() -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "space"}}
     async with FakeCluster() as cluster:
-        clock = cluster.clock
-        assert isinstance(clock, VirtualClock)
         cluster.load([*CHAIN, space])
         await cluster.client.delete(
             CONFIG_MAPS.object("a", "default"), propagation=Propagation.FOREGROUND
         )
         await cluster.client.delete(NAMESPACES.object("space"))
-        await clock.advance(10)
+        await cluster.clock.advance(10)
         assert list(list(cluster.history("cm").states())[-1]) == []
         spaces = list(cluster.history("namespaces").states())[-1]
         assert "space" not in [each["metadata"]["name"] for each in spaces]
