@@ -35,10 +35,10 @@ from extender.kube.controller import Controller, RetryError
 from extender.kube.discovery import Discovered, ServedResource, discover
 from extender.kube.events import EventRecorder, ObjectReference
 from extender.kube.metadata import ObjectMeta, OwnerReference, PartialObject, decode_partial
-from extender.kube.resources import ObjectPath
+from extender.kube.resources import ObjectPath, Resource
 from extender.kube.transport import TransportError
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controlplane.graph import FOREGROUND, ORPHAN, Graph, Identity, Node, identity_of
+from fakeapi.controlplane.graph import FOREGROUND, ORPHAN, Graph, Identity, Node
 from fakeapi.controlplane.part import Setting
 
 SYNC_SECONDS: Final = 30.0
@@ -67,7 +67,7 @@ class GarbageCollector:
         self._queue: WorkQueue[Work] = WorkQueue(setting.clock)
         self._graph = Graph(_Worklist(self._queue))
         self._discovered = Discovered(())
-        self._watched: dict[ServedResource, None] = {}
+        self._watched: dict[Resource, _Monitor] = {}
         self.controller = Controller("gc", self._queue, self._sync)
 
     async def run(self) -> None:
@@ -80,8 +80,8 @@ class GarbageCollector:
                 group.create_task(self.controller.run())
         finally:
             self._queue.close()
-            for served in self._watched:
-                self._informers.drop(served.resource, _decode)
+            for resource in tuple(self._watched):
+                self._stop_watching(resource)
 
     async def _keep_discovering(self) -> None:
         while True:
@@ -93,18 +93,24 @@ class GarbageCollector:
             self._discovered = await discover(self._client)
         except (ApiError, MalformedError, TransportError):
             return  # what was known holds until the server answers again
-        wanted = {r: None for r in self._discovered.deletable() if r.resource.plural != _EVENTS}
+        found = [r for r in self._discovered.deletable() if r.resource.plural != _EVENTS]
+        wanted = {served.resource: served for served in found}
         for gone in [r for r in self._watched if r not in wanted and not self._is_silent(r)]:
-            del self._watched[gone]
-            self._informers.drop(gone.resource, _decode)
-        for new in [r for r in wanted if r not in self._watched]:
-            self._watched[new] = None
-            objects = self._informers.of(new.resource, _decode).objects
-            objects.add_handler(_Monitor(self._graph, new))
+            self._stop_watching(gone)
+        for resource, served in wanted.items():
+            if resource not in self._watched:
+                monitor = self._watched[resource] = _Monitor(self._graph, served)
+                self._informers.of(resource, _decode).objects.add_handler(monitor)
 
-    def _is_silent(self, served: ServedResource) -> bool:
+    def _stop_watching(self, resource: Resource) -> None:
+        """Forget a resource; its objects were not seen to go, so nothing follows for others."""
+        self._watched.pop(resource).closed = True
+        self._informers.drop(resource, _decode)
+
+    def _is_silent(self, resource: Resource) -> bool:
         """Tell whether a resource is only missing because its group did not answer."""
-        return served.api_version in self._discovered.failures
+        version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+        return version in self._discovered.failures
 
     async def _first_sight(self, group: asyncio.TaskGroup) -> None:
         seen = group.create_task(self._see_all())
@@ -114,8 +120,8 @@ class GarbageCollector:
         late.cancel()
 
     async def _see_all(self) -> None:
-        for served in tuple(self._watched):
-            await self._informers.of(served.resource, _decode).wait_synced()
+        for resource in tuple(self._watched):
+            await self._informers.of(resource, _decode).wait_synced()
 
     async def _sync(self, work: Work) -> None:
         if work.reported is not None:
@@ -195,16 +201,9 @@ class GarbageCollector:
     async def _owner(
         self, node: Node, owner: OwnerReference, served: ServedResource
     ) -> ObjectMeta | None:
-        namespace = node.identity.namespace
-        known = (identity_of(owner, ""), identity_of(owner, namespace))
-        if any(each in self._graph.absences for each in known):
-            return None
-        place = namespace if served.resource.namespaced else ""
+        place = node.identity.namespace if served.resource.namespaced else ""
         meta = await self._get(served.resource.object(owner.name, place))
-        if meta is None or meta.uid != owner.uid:
-            self._graph.absences.add(identity_of(owner, place))
-            return None
-        return meta
+        return meta if meta is not None and meta.uid == owner.uid else None
 
     async def _orphan(self, node: Node) -> None:
         for dependent in tuple(node.dependents.values()):
@@ -335,6 +334,7 @@ class _Monitor:
     def __init__(self, graph: Graph, served: ServedResource) -> None:
         self._graph = graph
         self._served = served
+        self.closed = False
 
     def added(self, item: PartialObject) -> None:
         self._graph.saw(self._identity(item), item.metadata)
@@ -343,7 +343,8 @@ class _Monitor:
         self._graph.saw(self._identity(new), new.metadata, old.metadata)
 
     def removed(self, item: PartialObject) -> None:
-        self._graph.lost(self._identity(item))
+        if not self.closed:
+            self._graph.lost(self._identity(item))
 
     def _identity(self, item: PartialObject) -> Identity:
         meta, of = item.metadata, self._served

@@ -17,6 +17,9 @@ A reference names its owner by UID *and* by kind, name and, unless the owner is 
 own namespace. Dependents that name one UID by different coordinates are kept apart: only those
 whose coordinates the server has denied are affected by that.
 
+Upstream remembers for a while which owners are absent, to save requests. Here the server is always
+asked: a world that is restored brings back UIDs that were gone.
+
 Source: kubernetes/pkg/controller/garbagecollector/graph_builder.go, graph.go.
 """
 
@@ -30,7 +33,6 @@ from extender.kube.metadata import ObjectMeta, OwnerReference
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
-REMEMBERED_ABSENCES: Final = 500
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -89,28 +91,10 @@ class Worklist(Protocol):
         ...
 
 
-class Absences:
-    """Coordinates that the server has denied; only the last few hundred are remembered."""
-
-    def __init__(self) -> None:
-        self._known: dict[Identity, None] = {}
-
-    def add(self, identity: Identity) -> None:
-        """Remember that there is no such object."""
-        self._known.pop(identity, None)
-        self._known[identity] = None
-        if len(self._known) > REMEMBERED_ABSENCES:
-            del self._known[next(iter(self._known))]
-
-    def __contains__(self, identity: Identity) -> bool:
-        return identity in self._known
-
-
 class Graph:
     """Nodes by UID; see the module's rules."""
 
     def __init__(self, worklist: Worklist) -> None:
-        self.absences = Absences()
         self._worklist = worklist
         self._nodes: dict[str, Node] = {}
 
@@ -137,7 +121,7 @@ class Graph:
         """Take in that a watched object has gone."""
         node = self._nodes.get(identity.uid)
         if node is not None:
-            self._remove(node, identity)
+            self._remove(node)
 
     def denied(self, identity: Identity) -> None:
         """Take in that the server knows of no object at these coordinates."""
@@ -146,15 +130,15 @@ class Graph:
             return
         matching, others = partition(node.dependents.values(), identity)
         if node.virtual and not others:
-            self._remove(node, identity)
+            self._remove(node)
         elif node.virtual:
-            self._abandon(identity, matching)
+            self._look_at_all(matching)
             if node.identity == identity:
                 self._try_elsewhere(node, others)
         elif node.identity == identity:
-            self._remove(node, identity)
+            self._remove(node)
         else:
-            self._abandon(identity, matching)
+            self._look_at_all(matching)
 
     def _has_come(self, node: Node, identity: Identity) -> None:
         if identity != node.identity:
@@ -211,13 +195,11 @@ class Graph:
                 self._worklist.attempt_to_delete(dependent)
             self._worklist.attempt_to_delete(uid)
 
-    def _remove(self, node: Node, identity: Identity) -> None:
+    def _remove(self, node: Node) -> None:
         del self._nodes[node.identity.uid]
         for owner in node.owners:
             if found := self._nodes.get(owner.uid):
                 found.dependents.pop(node.identity.uid, None)
-        if node.dependents:
-            self.absences.add(identity)
         for dependent in tuple(node.dependents):
             self._worklist.attempt_to_delete(dependent)
         for owner in node.owners:
@@ -225,11 +207,8 @@ class Graph:
             if waiting is not None and waiting.deleting_dependents:
                 self._worklist.attempt_to_delete(owner.uid)
 
-    def _abandon(self, identity: Identity, matching: Sequence[Node]) -> None:
-        """Have those looked at that name an object by coordinates that lead nowhere."""
-        if matching:
-            self.absences.add(identity)
-        for dependent in matching:
+    def _look_at_all(self, dependents: Sequence[Node]) -> None:
+        for dependent in dependents:
             self._worklist.attempt_to_delete(dependent.identity.uid)
 
     def _try_elsewhere(self, node: Node, dependents: Sequence[Node]) -> None:
