@@ -8,6 +8,9 @@
 Without the controllers the first would refuse every pod, and nobody would take off what the second
 puts on; so a server without them has neither, as test servers usually have it.
 
+A pod that is faster than the controller, which makes the account ``default`` of a new namespace, is
+kept waiting upstream, for a second or two. Here nobody waits: the account is made on the spot.
+
 The token's volume is what upstream projects since 1.22: a token for 3607 seconds, the cluster's
 certificate and the namespace. Nothing mounts it here, but clients see it.
 
@@ -25,10 +28,11 @@ from fakeapi.api.metadata import Sources
 from fakeapi.api.rehearsing import Objects
 from fakeapi.kinds import Kind
 from fakeapi.kinds.builtin import NODES, PODS, SERVICE_ACCOUNTS
-from fakeapi.store import Document
+from fakeapi.store import Document, Entry
 
 Plugin = Callable[[Objects, Kind, str, Document, Sources], None]
 
+_DEFAULT: Final = "default"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _VOLUME: Final = "kube-api-access-"
 _MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -43,9 +47,11 @@ def give_account(
     if kind is not PODS or _MIRROR in annotations:
         return
     spec = document.setdefault("spec", {})
-    name = spec.get("serviceAccountName") or "default"
+    name = spec.get("serviceAccountName") or _DEFAULT
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     entry = objects.get(SERVICE_ACCOUNTS, f"{namespace}/{name}")
+    if entry is None and name == _DEFAULT:
+        entry = _make_default(objects, namespace, sources)
     if entry is None:
         named = document["metadata"].get("name") or document["metadata"].get("generateName", "")
         missing = f'serviceaccount "{name}" not found'
@@ -76,6 +82,17 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "nodelifecycle": taint_new_node,
 }
 """Which part of the control plane brings which plugin."""
+
+
+def _make_default(objects: Objects, namespace: str, sources: Sources) -> Entry:
+    metadata = {
+        "name": _DEFAULT,
+        "namespace": namespace,
+        "uid": sources.uid(),
+        "creationTimestamp": sources.timestamp(0),
+    }
+    key = f"{namespace}/{_DEFAULT}"
+    return objects.create(SERVICE_ACCOUNTS, key, {"metadata": metadata})
 
 
 def _wants_token(spec: Mapping[str, Any], account: Mapping[str, Any]) -> bool:

@@ -26,11 +26,20 @@ def a_pod(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "p"}, "spec": {"containers": containers, **spec}}
 
 
-def test_a_pod_without_an_account_waits_for_the_default_one(ask: Ask) -> None:
-    status, refusal = ask("POST", PODS, a_pod())
-    missing = 'service account default/default: serviceaccount "default" not found'
-    message = f'pods "p" is forbidden: error looking up {missing}'
-    assert (status, refusal["message"]) == (403, message)
+def test_an_account_that_is_not_there_is_refused(ask: Ask) -> None:
+    status, refusal = ask("POST", PODS, a_pod(serviceAccountName="robot"))
+    missing = 'service account default/robot: serviceaccount "robot" not found'
+    assert (status, refusal["message"]) == (
+        403,
+        f'pods "p" is forbidden: error looking up {missing}',
+    )
+
+
+def test_a_pod_that_is_faster_than_the_controller_is_not_kept_waiting(ask: Ask) -> None:
+    assert ask("POST", PODS, a_pod(), dryRun="All")[0] == 201
+    assert ask("GET", ACCOUNTS)[1]["items"] == []
+    assert ask("POST", PODS, a_pod())[0] == 201
+    assert [each["metadata"]["name"] for each in ask("GET", ACCOUNTS)[1]["items"]] == ["default"]
 
 
 def test_a_pod_gets_the_default_account_and_its_token(ask: Ask) -> None:
