@@ -36,14 +36,15 @@ class CollectedWorld(WorldMachine):
     @rule(data=st.data(), namespace=st.sampled_from(NAMESPACES), held=st.booleans())
     def one_is_made(self, data: st.DataObject, namespace: str, held: bool) -> None:  # noqa: FBT001
         document = thing(f"m{len(self._born)}", namespace=namespace)
-        document["metadata"]["ownerReferences"] = self._owners(data)
+        document["metadata"]["ownerReferences"] = self._owners(data, "")
         document["metadata"]["finalizers"] = [HELD] if held else []
         self._born.append(self.do(self.stage.create(CONFIG_MAPS, document)))
 
     @rule(data=st.data())
     def one_changes_hands(self, data: st.DataObject) -> None:
         if one := self._pick(data):
-            self._patch(one, {"ownerReferences": self._owners(data) or None})
+            owners = self._owners(data, one["metadata"]["uid"])
+            self._patch(one, {"ownerReferences": owners or None})
 
     @rule(data=st.data(), how=st.sampled_from(Propagation))
     def one_is_deleted(self, data: st.DataObject, how: Propagation) -> None:
@@ -58,11 +59,15 @@ class CollectedWorld(WorldMachine):
             kept = [f for f in one["metadata"].get("finalizers", ()) if f != HELD]
             self._patch(one, {"finalizers": kept or None})
 
-    def _owners(self, data: st.DataObject) -> list[Document]:
-        """Draw references to any that were ever born, now and then with a fault in them."""
-        if not self._born:
+    def _owners(self, data: st.DataObject, own: str) -> list[Document]:
+        """Draw references to any others that were ever born, now and then with a fault in them.
+
+        An object that blocks its own deletion is stuck for ever, upstream as here.
+        """
+        others = [each for each in self._born if each["metadata"]["uid"] != own]
+        if not others:
             return []
-        chosen = data.draw(st.lists(st.sampled_from(self._born), max_size=2, unique_by=id))
+        chosen = data.draw(st.lists(st.sampled_from(others), max_size=2, unique_by=id))
         return [self._reference(data, each["metadata"]) for each in chosen]
 
     def _reference(self, data: st.DataObject, meta: Document) -> Document:
