@@ -17,7 +17,7 @@ references. Cycles are broken by making references non-blocking.
 What the server serves is asked for every 30 seconds, so that new kinds are found. Events are never
 collected. Work begins once everything has been seen, or after 30 seconds.
 
-Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go, operations.go, patch.go.
+Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from extender.kube.api_error import ApiError, MalformedError
-from extender.kube.client import PatchType, Propagation
+from extender.kube.client import Propagation
 from extender.kube.controller import Controller, RetryError
 from extender.kube.discovery import Discovered, ServedResource, discover
 from extender.kube.events import EventRecorder, ObjectReference
@@ -39,6 +39,7 @@ from extender.kube.resources import ObjectPath, Resource
 from extender.kube.transport import TransportError
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.graph import FOREGROUND, ORPHAN, Graph, Identity, Node
+from fakeapi.controlplane.ownership import OwnedObjects
 from fakeapi.controlplane.part import Setting
 
 SYNC_SECONDS: Final = 30.0
@@ -61,6 +62,7 @@ class GarbageCollector:
 
     def __init__(self, setting: Setting) -> None:
         self._client = setting.client
+        self._objects = OwnedObjects(setting.client)
         self._informers = setting.informers
         self._clock = setting.clock
         self._recorder = EventRecorder(setting.client, setting.clock, _COMPONENT)
@@ -148,7 +150,7 @@ class GarbageCollector:
         if node.deleting and not node.deleting_dependents:
             return True  # it is on its way; when it has gone, its dependents' turn comes
         path = self._path(node.identity)
-        latest = await self._get(path)
+        latest = await self._objects.get(path)
         if latest is None or latest.uid != node.identity.uid:
             return False
         if node.deleting_dependents:
@@ -164,7 +166,7 @@ class GarbageCollector:
             if not dependent.deleting_dependents:
                 self._queue.add(Work("delete", dependent.identity.uid))
         if not blocking:
-            await self._remove_finalizer(path, FOREGROUND)
+            await self._objects.remove_finalizer(path, FOREGROUND)
 
     async def _judge(self, node: Node, path: ObjectPath, latest: ObjectMeta) -> bool:
         owners = await self._classify(node, latest.owner_references or ())
@@ -173,14 +175,14 @@ class GarbageCollector:
         if owners.solid:
             leaving = [owner.uid for owner in (*owners.dangling, *owners.waiting)]
             if leaving:
-                await self._remove_owners(path, node.identity.uid, leaving)
+                await self._objects.remove_owners(path, node.identity.uid, leaving)
             return True
         if owners.waiting and node.dependents:
             if any(each.deleting_dependents for each in node.dependents.values()):
-                await self._unblock_owners(path, node)
-                latest = await self._get(path) or latest
-            return await self._delete(path, latest, Propagation.FOREGROUND)
-        return await self._delete(path, latest, _propagation(latest))
+                await self._objects.unblock_owners(path, node.identity.uid, node.owners)
+                latest = await self._objects.get(path) or latest
+            return await self._objects.delete(path, latest, Propagation.FOREGROUND)
+        return await self._objects.delete(path, latest, _propagation(latest))
 
     async def _classify(self, node: Node, owners: Sequence[OwnerReference]) -> _Owners | None:
         """Tell the owners apart; None if a reference is such as no owner can ever fit."""
@@ -202,80 +204,14 @@ class GarbageCollector:
         self, node: Node, owner: OwnerReference, served: ServedResource
     ) -> ObjectMeta | None:
         place = node.identity.namespace if served.resource.namespaced else ""
-        meta = await self._get(served.resource.object(owner.name, place))
+        meta = await self._objects.get(served.resource.object(owner.name, place))
         return meta if meta is not None and meta.uid == owner.uid else None
 
     async def _orphan(self, node: Node) -> None:
         for dependent in tuple(node.dependents.values()):
             path = self._path(dependent.identity)
-            await self._remove_owners(path, dependent.identity.uid, [node.identity.uid])
-        await self._remove_finalizer(self._path(node.identity), ORPHAN)
-
-    async def _delete(self, path: ObjectPath, latest: ObjectMeta, how: Propagation) -> bool:
-        """Delete what has not changed since it was looked at; False if it has gone already."""
-        version = latest.resource_version
-        try:
-            await self._client.delete(
-                path, uid=latest.uid, resource_version=version, propagation=how
-            )
-        except ApiError as error:
-            if error.status == 404:
-                return False
-            now = await self._get(path) if error.status == 409 else None
-            if now is None or now.owner_references != latest.owner_references:
-                raise
-            await self._client.delete(path, uid=latest.uid, propagation=how)
-        return True
-
-    async def _remove_owners(self, path: ObjectPath, uid: str, owners: Sequence[str]) -> None:
-        leaving = [{"$patch": "delete", "uid": owner} for owner in owners]
-        patch = {"metadata": {"uid": uid, "ownerReferences": leaving}}
-
-        def rest(meta: ObjectMeta) -> list[OwnerReference]:
-            return [owner for owner in meta.owner_references or () if owner.uid not in owners]
-
-        await self._patch_owners(path, patch, rest)
-
-    async def _unblock_owners(self, path: ObjectPath, node: Node) -> None:
-        blocking = [_unblocked(owner) for owner in node.owners if owner.block_owner_deletion]
-        patch = {"metadata": {"uid": node.identity.uid, "ownerReferences": blocking}}
-
-        def unblocked(meta: ObjectMeta) -> list[OwnerReference]:
-            return [_unblocked(owner) for owner in meta.owner_references or ()]
-
-        await self._patch_owners(path, patch, unblocked)
-
-    async def _patch_owners(self, path: ObjectPath, patch: Any, of: Any) -> None:
-        """Patch strategically; custom resources, which cannot be, are patched as a whole."""
-        try:
-            await self._patch(path, PatchType.STRATEGIC, patch)
-        except ApiError as error:
-            if error.status == 404:
-                return
-            if error.status != 415:
-                raise
-            if meta := await self._get(path):
-                metadata = {"resourceVersion": meta.resource_version, "ownerReferences": of(meta)}
-                await self._patch(path, PatchType.MERGE, {"metadata": metadata})
-
-    async def _remove_finalizer(self, path: ObjectPath, finalizer: str) -> None:
-        meta = await self._get(path)
-        if meta is None or finalizer not in (meta.finalizers or ()):
-            return
-        rest = [each for each in meta.finalizers or () if each != finalizer]
-        metadata = {"resourceVersion": meta.resource_version, "finalizers": rest}
-        await self._patch(path, PatchType.MERGE, {"metadata": metadata})
-
-    async def _patch(self, path: ObjectPath, kind: PatchType, patch: Any) -> None:
-        await self._client.patch(path, kind, msgspec.json.encode(patch), bytes)
-
-    async def _get(self, path: ObjectPath) -> ObjectMeta | None:
-        try:
-            return (await self._client.get(path, decode_partial)).metadata
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+            await self._objects.remove_owners(path, dependent.identity.uid, [node.identity.uid])
+        await self._objects.remove_finalizer(self._path(node.identity), ORPHAN)
 
     def _path(self, identity: Identity) -> ObjectPath:
         resource = self._served(identity.api_version, identity.kind).resource
@@ -349,12 +285,6 @@ class _Monitor:
     def _identity(self, item: PartialObject) -> Identity:
         meta, of = item.metadata, self._served
         return Identity(of.kind, of.api_version, meta.namespace, meta.name, meta.uid)
-
-
-def _unblocked(owner: OwnerReference) -> OwnerReference:
-    if not owner.block_owner_deletion:
-        return owner
-    return msgspec.structs.replace(owner, block_owner_deletion=False)
 
 
 def _propagation(meta: ObjectMeta) -> Propagation:

@@ -45,7 +45,7 @@ def loaded(nodes: int, pods_per_node: int) -> Iterator[Server]:
     with TemporaryDirectory() as directory:
         path = Path(directory) / "cluster.jsonl"
         path.write_bytes(b"\n".join(encoded(each) for each in cluster(nodes, pods_per_node)))
-        with reprieve("fakeapi", "--port", "0", "--load", str(path)) as server:
+        with reprieve("fakeapi", "--port", "0", "--run", "none", "--load", str(path)) as server:
             yield server
 
 
