@@ -82,6 +82,11 @@ class Access:
         own = {self.token: ADMIN} if self.token else {}
         return Credentials({**self.tokens, **own}, issued, self.nobody)
 
+    @property
+    def certificate(self) -> str:
+        """The authority's certificate in PEM, "" without TLS."""
+        return self.tls.authority.certificate.decode() if self.tls else ""
+
     def endpoint(self, url: str) -> Endpoint:
         """Give the administrator's way to a server."""
         credentials = _Token(self.token) if self.token else Anonymous()

@@ -20,7 +20,7 @@ async def embedded_cluster(name: str) -> AsyncIterator[Embedded]:
         objects = scenario(name)
     except UnknownScenarioError as error:
         raise ConfigError(f"--embedded: {error}") from None
-    async with FakeCluster() as cluster:
+    async with FakeCluster(run="none") as cluster:
         cluster.load(objects)
         witness = demo.Witness()
         console = demo.wide_console()

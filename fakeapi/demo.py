@@ -62,7 +62,7 @@ class Witness(Journal):
 
 async def demo(console: Console) -> None:
     """Start a cluster and the extender on it, and tell the story on ``console``."""
-    async with FakeCluster() as cluster:
+    async with FakeCluster(run="none") as cluster:
         objects = scenario("demo")
         cluster.load(objects)
         console.print(f"fakeapi listens on {cluster.url} with {len(objects)} objects")

@@ -8,7 +8,9 @@
     with FakeCluster.as_process() as cluster:      # for code that must not share an interpreter
     async with VirtualCluster() as cluster:        # no sockets, on a clock that stands still
 
-All of them load, save, restore, fork and reset, and tell what has happened.
+All of them load, save, restore, fork and reset, and tell what has happened. In all of them runs
+what ``run`` names of the control plane (:mod:`fakeapi.controlplane.plane`): garbage collection and
+the end of namespaces, unless told otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from extender.kube.client import Client
-from extender.kube.clock import Clock, SystemClock
+from extender.kube.clock import Clock
 from extender.kube.http_transport import AiohttpTransport
 from fakeapi.access import Access, create_tls
 from fakeapi.api import Api
@@ -31,12 +33,14 @@ from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import User
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.clock import VirtualClock
+from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
+from fakeapi.life import Life
 from fakeapi.process import ProcessCluster
 from fakeapi.server import Server
 from fakeapi.store import DEFAULT_HISTORY
 from fakeapi.threads import ThreadedCluster
 from fakeapi.transport import LocalTransport
-from fakeapi.world import World, create_api, create_world, parts
+from fakeapi.world import World, create_api, create_world
 
 __all__ = ["FakeCluster", "VirtualCluster", "create_api"]
 
@@ -47,8 +51,10 @@ class Cluster:
     client: Client
     """Asks as the administrator, once the cluster has been entered."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
         self.world = world
+        self._run = run
+        self._life = Life(world, run, certificate)
         self._stack = AsyncExitStack()
 
     async def __aexit__(
@@ -58,6 +64,11 @@ class Cluster:
         _trace: TracebackType | None,
     ) -> None:
         await self._stack.aclose()
+
+    @property
+    def control_plane(self) -> ControlPlane:
+        """The parts of the control plane by name, to be switched, paused and stepped."""
+        return self._life.control_plane
 
     @property
     def api(self) -> Api:
@@ -75,6 +86,10 @@ class Cluster:
         The arguments stay the caller's. Raises StatusError (400, 422) naming the fault.
         """
         return self.world.load(objects)
+
+    def export(self) -> list[dict[str, Any]]:
+        """Give every object there is as a manifest; :meth:`load` brings them back."""
+        return self.world.export()
 
     def snapshot(self, name: str = "") -> str:
         """Save the present under ``name`` (or a new one), and give the name."""
@@ -100,11 +115,13 @@ class Cluster:
 class ServedCluster(Cluster):
     """A world behind a socket, as an async context manager."""
 
-    def __init__(self, world: World, access: Access, host: str, port: int) -> None:
-        super().__init__(world)
+    def __init__(
+        self, world: World, run: tuple[str, ...], access: Access, host: str, port: int
+    ) -> None:
+        super().__init__(world, run, access.certificate)
         self._access = access
         self._address = (host, port)
-        self.server = self._serve(world)
+        self.server = self._serve(world, self._life)
         self.kubeconfig_path = Path()
 
     async def __aenter__(self) -> Self:
@@ -124,6 +141,14 @@ class ServedCluster(Cluster):
         return self.server.url
 
     @property
+    def clock(self) -> VirtualClock:
+        """The time that the cluster lives by; TypeError if it was given one of another kind."""
+        clock = self.world.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
+        return clock
+
+    @property
     def address(self) -> str:
         """Where it was told to listen."""
         host, port = self._address
@@ -138,9 +163,14 @@ class ServedCluster(Cluster):
 
         It has a free port and lets the same clients in. Raises StatusError (404).
         """
-        return ServedCluster(self.world.fork(snapshot), self._access, self._address[0], 0)
+        world = self.world.fork(snapshot)
+        return ServedCluster(world, self._run, self._access, self._address[0], 0)
 
-    def _serve(self, world: World) -> Server:
+    def _serve_fork(self, snapshot: str) -> Server:
+        world = self.world.fork(snapshot)
+        return self._serve(world, Life(world, self._run, self._access.certificate))
+
+    def _serve(self, world: World, life: Life) -> Server:
         return Server(
             world.api,
             world.clock,
@@ -148,7 +178,8 @@ class ServedCluster(Cluster):
             authenticator=self._access.authenticator(world.api.tokens.user_of),
             tls=self._access.tls.server if self._access.tls else None,
             management=world.management,
-            fork=lambda snapshot: self._serve(world.fork(snapshot)),
+            fork=self._serve_fork,
+            life=life,
         )
 
 
@@ -156,18 +187,19 @@ class FakeCluster(ServedCluster):
     """An API server on a free port of the loopback interface, as an async context manager.
 
     ``run`` names the control-plane parts that run: ``none``, ``all``, or names with commas between
-    (UnknownPartError for others). ``port`` 0 picks a free one. ``history`` is how many events of a
-    resource can be replayed. ``tls`` needs the extra of that name (MissingExtraError). ``token`` is
-    the administrator's, ``tokens`` are other users'; with TLS or any token, clients without
-    credentials are refused. ``rbac``: the roles and bindings in the store are enforced, and clients
-    without credentials are ``system:anonymous``, as upstream has it. ``release`` is the one that
-    the server says it is (ReleaseError).
+    (UnknownPartError for others). Without a ``clock`` the cluster shows and keeps the host's time,
+    until :attr:`clock` is told otherwise. ``port`` 0 picks a free one. ``history`` is how many
+    events of a resource can be replayed. ``tls`` needs the extra of that name (MissingExtraError).
+    ``token`` is the administrator's, ``tokens`` are other users'; with TLS or any token, clients
+    without credentials are refused. ``rbac``: the roles and bindings in the store are enforced, and
+    clients without credentials are ``system:anonymous``, as upstream has it. ``release`` is the one
+    that the server says it is (ReleaseError).
     """
 
     def __init__(
         self,
         *,
-        run: str = "none",
+        run: str = DEFAULT_RUN,
         seed: int = 0,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -179,13 +211,13 @@ class FakeCluster(ServedCluster):
         rbac: bool = False,
         release: str = DEFAULT_RELEASE.name,
     ) -> None:
-        self.parts = parts(run)
-        world = create_world(clock or SystemClock(), seed, history, Release(release))
+        own = VirtualClock.like_the_host()
+        world = create_world(clock or own, seed, history, Release(release))
         if rbac:
             world.api.enforce_rbac()
         nobody = ANONYMOUS if rbac else None
         access = Access(create_tls(host) if tls else None, token, tokens or {}, nobody)
-        super().__init__(world, access, host, port)
+        super().__init__(world, parse_run(run), access, host, port)
 
     @staticmethod
     def in_thread(**options: Any) -> ThreadedCluster[ServedCluster]:
@@ -195,7 +227,7 @@ class FakeCluster(ServedCluster):
     @staticmethod
     def as_process(
         *,
-        run: str = "none",
+        run: str = DEFAULT_RUN,
         seed: int = 0,
         tls: bool = False,
         token: str = "",
@@ -210,11 +242,12 @@ class FakeCluster(ServedCluster):
 class SocketlessCluster(Cluster):
     """A world that is reached without sockets, on a clock that stands still until it is moved."""
 
-    def __init__(self, world: World, clock: VirtualClock) -> None:
-        super().__init__(world)
+    def __init__(self, world: World, run: tuple[str, ...], clock: VirtualClock) -> None:
+        super().__init__(world, run)
         self.clock = clock
 
     async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._life)
         transport = self.local_transport()
         self.client = Client(transport)
         self._stack.push_async_callback(transport.close)
@@ -226,7 +259,7 @@ class SocketlessCluster(Cluster):
         Its clock begins at the time that it is here. Raises StatusError (404).
         """
         clock = VirtualClock(self.clock.now_ns())
-        return SocketlessCluster(self.world.fork(snapshot, clock), clock)
+        return SocketlessCluster(self.world.fork(snapshot, clock), self._run, clock)
 
 
 class VirtualCluster(SocketlessCluster):
@@ -235,7 +268,8 @@ class VirtualCluster(SocketlessCluster):
     The options are those of :class:`FakeCluster`.
     """
 
-    def __init__(self, *, run: str = "none", seed: int = 0, history: int = DEFAULT_HISTORY) -> None:
-        self.parts = parts(run)
+    def __init__(
+        self, *, run: str = DEFAULT_RUN, seed: int = 0, history: int = DEFAULT_HISTORY
+    ) -> None:
         clock = VirtualClock()
-        super().__init__(create_world(clock, seed, history), clock)
+        super().__init__(create_world(clock, seed, history), parse_run(run), clock)

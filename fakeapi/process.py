@@ -93,6 +93,10 @@ class ProcessCluster:
         """Drop everything; every watch expires."""
         self._ask("POST", "reset")
 
+    def advance(self, seconds: float) -> None:
+        """Let time pass in the cluster, and return when all that happens in it has happened."""
+        self._ask("POST", "clock", advance=str(seconds))
+
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
         """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         told = self._ask("GET", "history", kind=kind, namespace=namespace, name=name)

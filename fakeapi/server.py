@@ -19,7 +19,7 @@ import hashlib
 import ssl
 import zlib
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -40,6 +40,8 @@ from fakeapi.api.errors import StatusError, internal_error, request_timeout, too
 from fakeapi.api.impersonating import read_impersonation
 from fakeapi.api.management import PREFIX, Management, RequestRecord, fork_of
 from fakeapi.api.messages import User
+from fakeapi.api.timekeeping import ClockOrder, clock_order, describe_clock
+from fakeapi.clock import VirtualClock
 from fakeapi.transport import WatchFeed, watch_timeout
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
@@ -88,6 +90,7 @@ class Server:
         tls: ssl.SSLContext | None = None,
         management: Management | None = None,
         fork: Callable[[str], Server] | None = None,
+        life: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self.management = management or Management(api)
         self._api = api
@@ -98,6 +101,8 @@ class Server:
         api.identify = self._authenticator.token_user
         self._tls = tls
         self._fork = fork
+        self._life = life
+        self._living = AsyncExitStack()
         self._feeds: set[WatchFeed] = set()
         self._forks: list[Server] = []
         self._runner: web.ServerRunner | None = None
@@ -131,9 +136,20 @@ class Server:
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, ssl_context=self._tls).start()
         self._address = (host, self._runner.addresses[0][1])
+        if self._life is not None:
+            await self._living.enter_async_context(self._life)
 
     async def stop(self) -> None:
-        """End the watches, answer what is under way, and stop listening; forks end, too."""
+        """End the watches, answer what is under way, and stop listening; forks end, too.
+
+        Raises what had ended a part of the world's life before.
+        """
+        try:
+            await self._living.aclose()
+        finally:
+            await self._stop_serving()
+
+    async def _stop_serving(self) -> None:
         for fork in self._forks:
             await fork.stop()
         for feed in tuple(self._feeds):
@@ -160,10 +176,21 @@ class Server:
     async def _answer(self, request: Request) -> Response | Watch:
         if not request.path.startswith(PREFIX):
             return self._api.handle(request)
-        forking = fork_of(request)
+        forking, order = fork_of(request), clock_order(request)
         if forking is not None and self._fork is not None:
             return await self._serve_fork(self._fork(forking))
-        return self.management.handle(request)
+        return self.management.handle(request) if order is None else await self._move_clock(order)
+
+    async def _move_clock(self, order: ClockOrder) -> Response:
+        clock = self._clock
+        if not isinstance(clock, VirtualClock):
+            raise StatusError(409, "Conflict", "this world lives by a clock that cannot be moved")
+        if order.factor is not None:
+            clock.run(order.factor)
+        if order.jump:
+            await clock.jump()
+        await clock.advance(order.advance)
+        return describe_clock(clock.now_ns(), clock.monotonic(), clock.factor)
 
     async def _serve_fork(self, fork: Server) -> Response:
         await fork.start(self._address[0])

@@ -23,10 +23,11 @@ from extender.console import log_to_stderr, refuse
 from extender.kube.manifests import ManifestError, read_manifests
 from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
+from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError
 from fakeapi.harness import FakeCluster
-from fakeapi.world import UnknownPartError
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
+_RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
 
 
 def serve_fakeapi(
@@ -40,9 +41,7 @@ def serve_fakeapi(
         Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="For UIDs and generated names.")] = 0,
-    run: Annotated[
-        str, typer.Option("--run", metavar="NAME,…", help="Control-plane parts; all, or none.")
-    ] = "none",
+    run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     tls: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
     ] = False,

@@ -20,6 +20,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from fakeapi.api.changes import History
 from fakeapi.api.management import RequestRecord
+from fakeapi.clock import VirtualClock
 
 
 class Served(Protocol):
@@ -30,6 +31,11 @@ class Served(Protocol):
     @property
     def url(self) -> str:
         """The server's base URL."""
+        ...
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The time that it lives by."""
         ...
 
     @property
@@ -124,6 +130,11 @@ class ThreadedCluster(Generic[S]):
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
         """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.call(lambda cluster: cluster.history(kind, namespace, name))
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass in the cluster, and return when all that happens in it has happened."""
+        clock = self._ready.result().clock
+        asyncio.run_coroutine_threadsafe(clock.advance(seconds), self._loop).result()
 
     def fork(self, snapshot: str = "") -> ThreadedCluster[Any]:
         """Give a cluster, not yet entered, that goes on from a snapshot, or from now."""

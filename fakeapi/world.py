@@ -20,21 +20,15 @@ import orjson
 from extender.kube.clock import Clock
 from fakeapi.api import Api, Sources
 from fakeapi.api.changes import History, find_kind, read_history
+from fakeapi.api.exporting import export
 from fakeapi.api.loading import flatten
 from fakeapi.api.management import Management, RequestRecord
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
 
-PARTS: Final[tuple[str, ...]] = ()
-"""The control-plane parts that ``run`` may name."""
-
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
-
-
-class UnknownPartError(ValueError):
-    """``run`` names a control-plane part that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +60,14 @@ class World:
     def transport(self) -> LocalTransport:
         """Give a transport to the API without sockets."""
         return LocalTransport(self.api, self.clock, self.rng, self.management.requests.append)
+
+    def inner_transport(self) -> LocalTransport:
+        """Give a transport for what belongs to the world itself: its requests are not recorded."""
+        return LocalTransport(self.api, self.clock, self.rng)
+
+    def export(self) -> list[dict[str, Any]]:
+        """Give every object there is as a manifest; :meth:`load` brings them back."""
+        return export(self.api.store, self.api.kinds)
 
     def fork(self, snapshot: str = "", clock: Clock | None = None) -> World:
         """Give a world that goes on from a snapshot, or from now; raises StatusError (404).
@@ -101,21 +103,6 @@ def create_api(
 ) -> Api:
     """Give an API over an empty store; ``history`` is how many events of a resource it replays."""
     return Api(Store(history), _sources(clock, rng), release=release)
-
-
-def parts(run: str) -> tuple[str, ...]:
-    """Read which control-plane parts are to run: ``none``, ``all``, or names with commas between.
-
-    Raises UnknownPartError.
-    """
-    if run in ("none", "all"):
-        return PARTS if run == "all" else ()
-    names = tuple(name.strip() for name in run.split(","))
-    for name in names:
-        if name not in PARTS:
-            known = ", ".join(("none", "all", *PARTS))
-            raise UnknownPartError(f"run: no control-plane part {name!r}; expected one of: {known}")
-    return names
 
 
 def copy_dice(rng: Random) -> Random:

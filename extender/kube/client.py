@@ -67,9 +67,18 @@ class Listing(Generic[T]):
     items: Sequence[T]
 
 
+class Propagation(StrEnum):
+    """What becomes of the objects that a deleted object owns."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
 class _DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
     grace_period_seconds: int | None = None
     preconditions: dict[str, str] = {}
+    propagation_policy: Propagation | None = None
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -119,14 +128,28 @@ class Client:
         return decode(msgspec.Raw(await self._body(request)))
 
     async def delete(
-        self, path: ObjectPath, *, uid: str = "", grace_period_seconds: int | None = None
+        self,
+        path: ObjectPath,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        grace_period_seconds: int | None = None,
+        propagation: Propagation | None = None,
     ) -> None:
-        """Delete an object; with `uid`, only if it is still that one (else 409).
+        """Delete an object; with `uid` or `resource_version`, only if it is still that (else 409).
 
-        Without a grace period the object's own applies. Raises ApiError, TransportError.
+        Without a grace period the object's own applies, without a propagation the kind's. Raises
+        ApiError, TransportError.
         """
-        options = _DeleteOptions(grace_period_seconds, {"uid": uid} if uid else {})
+        given = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {name: value for name, value in given.items() if value}
+        options = _DeleteOptions(grace_period_seconds, preconditions, propagation)
         body = msgspec.json.encode(options)
+        await self._body(Request("DELETE", path.path, body=body))
+
+    async def delete_collection(self, path: CollectionPath, propagation: Propagation) -> None:
+        """Delete everything in a collection. Raises ApiError, TransportError."""
+        body = msgspec.json.encode(_DeleteOptions(propagation_policy=propagation))
         await self._body(Request("DELETE", path.path, body=body))
 
     async def list(

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
@@ -190,6 +191,7 @@ class _Faults:
             raise TransportError(f"{self._where}: {detail}") from fault
 
 
+@cache
 def user_agent() -> str:
     """How we name ourselves to servers: `reprieve/VERSION`."""
     try:

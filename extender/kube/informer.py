@@ -32,7 +32,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
@@ -92,6 +92,7 @@ class Informer(Generic[T]):
         clock: Clock,
         rng: random.Random,
         selection: Selection = EVERYTHING,
+        log: Any = None,
     ) -> None:
         self._client = client
         self._resource = resource
@@ -101,7 +102,7 @@ class Informer(Generic[T]):
         self._rng = rng
         self._selection = selection
         self._backoff = Backoff(clock, rng)
-        self._log = structlog.get_logger().bind(resource=str(resource))
+        self._log = (log or structlog.get_logger()).bind(resource=str(resource))
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
         self._must_list = True

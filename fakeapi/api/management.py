@@ -6,6 +6,8 @@ POST compact       forget the history up to now, or up to ``?resourceVersion=N``
 POST snapshot      save the present, under ``?name=N`` or a new name, which is answered
 POST restore/NAME  bring the objects of a snapshot back; versions go on, and every watch expires
 POST fork[/NAME]   serve a world that goes on from a snapshot, or from now, at the answered ``url``
+POST clock         move the clock (see :mod:`fakeapi.api.timekeeping`), and answer what it shows
+GET  export        everything there is, as one ``List`` that ``load`` brings back
 GET  history       every event that is still known, after ``?since=N``; with ``?kind=K`` the changes
                    of that kind (of ``?namespace=S`` and ``?name=N``), and what there was ``before``
 GET  requests      the newest requests to the API, oldest first
@@ -23,6 +25,7 @@ import orjson
 from fakeapi.api.changes import find_kind, read_history
 from fakeapi.api.dispatch import Api
 from fakeapi.api.errors import StatusError, method_not_allowed
+from fakeapi.api.exporting import encode_export
 from fakeapi.api.loading import parse_documents
 from fakeapi.api.messages import TEXT, Request, Response
 from fakeapi.api.options import parse_version
@@ -74,6 +77,8 @@ class Management:
             "snapshot": ("POST", self._snapshot),
             "restore": ("POST", self._restore),
             "fork": ("POST", self._refuse_fork),
+            "clock": ("POST", self._refuse_clock),
+            "export": ("GET", self._export),
             "history": ("GET", self._history),
             "requests": ("GET", self._requests),
         }
@@ -119,6 +124,12 @@ class Management:
 
     def _refuse_fork(self, _request: Request) -> Response:
         return Response(404, b"this world cannot be forked over HTTP\n", TEXT)
+
+    def _refuse_clock(self, _request: Request) -> Response:
+        return Response(404, b"this world's clock cannot be moved over HTTP\n", TEXT)
+
+    def _export(self, _request: Request) -> Response:
+        return Response(200, encode_export(self._api.store, self._api.kinds))
 
     def _history(self, request: Request) -> Response:
         if "kind" in request.query:

@@ -48,6 +48,7 @@ from fakeapi.api.metadata import (
     check_url_name,
     generated_name,
 )
+from fakeapi.api.plugins import Plugin
 from fakeapi.api.rehearsing import Objects, Rehearsal
 from fakeapi.api.strategy import label_name, prepare_create, same_json
 from fakeapi.api.updating import PREPARE
@@ -88,11 +89,15 @@ class Deletion:
 
 
 class Registry:
-    """Objects of one store, with the server's own values taken from ``sources``."""
+    """Objects of one store, with the server's own values taken from ``sources``.
+
+    ``plugins`` are what admission does beside what it always does.
+    """
 
     def __init__(self, store: Objects, sources: Sources) -> None:
         self.store = store
         self._sources = sources
+        self.plugins: tuple[Plugin, ...] = ()
         self._manager: str | None = None
 
     def written_by(self, manager: str | None) -> Registry:
@@ -126,6 +131,8 @@ class Registry:
         if self._manager is not None:
             track_create(kind, document, self._writer(self._manager))
         admit_create(self.store, kind, target.namespace, document)
+        for admit in self.plugins:
+            admit(self.store, kind, target.namespace, document, self._sources)
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._free_name(target, metadata["generateName"])
         named = replace(target, name=metadata.get("name", ""))
@@ -200,9 +207,13 @@ class Registry:
     def put(self, target: Target, document: Document) -> Entry:
         """Store an object as it is given, status, uid and all, in place of any before it.
 
-        ``document`` has passed ``check_document``; a missing uid or creationTimestamp is filled in.
+        ``document`` has passed ``check_document``; a missing uid or creationTimestamp is filled in,
+        and so are the finalizers that every object of its kind has until it goes.
         """
         metadata = document["metadata"]
+        if target.kind.first_spec_finalizers and "deletionTimestamp" not in metadata:
+            spec = document.setdefault("spec", {})
+            spec.setdefault("finalizers", list(target.kind.first_spec_finalizers))
         metadata["uid"] = metadata.get("uid") or self._sources.uid()
         created = metadata.get("creationTimestamp") or self._sources.timestamp(0)
         metadata["creationTimestamp"] = created

@@ -35,7 +35,22 @@ print(first, statistics.median(asyncio.run(start()) for _ in range(15)))
 
 def measure() -> dict[str, Figure]:
     """Run every benchmark."""
-    return {**_start(), **_everyday(), **_writes(), **_many()}
+    return {**_start(), **_everyday(), **_writes(), **_many(), **_virtual()}
+
+
+def _virtual() -> dict[str, Figure]:
+    """Measure worlds without sockets: an idle hour, one of a hundred nodes, and a fork."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "tests.bench.virtual"], capture_output=True, text=True, check=True
+    )
+    told = json.loads(answer.stdout)
+    idle, nodes, fork = told["idle"], told["nodes"], told["fork"]
+    pace = f"{idle:.2f} s, {3600 / idle:,.0f} x real time"
+    return {
+        "idle-hour": Figure("virtual: an idle hour, all parts running", pace, idle),
+        "nodes-hour": Figure("virtual: an hour of 100 nodes", f"{nodes:.1f} s", nodes),
+        "fork": Figure("fork of 50,000 objects", f"{fork * 1e3:.2f} ms", fork),
+    }
 
 
 def _start() -> dict[str, Figure]:

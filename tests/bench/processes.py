@@ -48,10 +48,9 @@ def loaded(nodes: int, pods_per_node: int, prefix: str = PREFIX) -> Iterator[Ser
     with TemporaryDirectory() as directory:
         path = Path(directory) / "cluster.jsonl"
         lines = (encoded(each) for each in cluster(nodes, pods_per_node))
-        path.write_bytes(
-            b"\n".join(line.replace(PREFIX.encode(), prefix.encode()) for line in lines)
-        )
-        with reprieve("fakeapi", "--port", "0", "--load", str(path)) as server:
+        renamed = (line.replace(PREFIX.encode(), prefix.encode()) for line in lines)
+        path.write_bytes(b"\n".join(renamed))
+        with reprieve("fakeapi", "--port", "0", "--run", "none", "--load", str(path)) as server:
             yield server
 
 

@@ -1,7 +1,7 @@
-"""Just enough of a control plane for tests that wait until a pod runs, or a namespace is gone.
+"""Just enough of a kubelet for tests that wait until a pod runs.
 
 Every pod is bound to the one node, runs and is ready at once; told to go, it first stops being
-ready, and then goes. A namespace that is told to go goes, without looking at what is in it.
+ready, and then goes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import SystemClock
 from extender.kube.informer import Informer
-from extender.kube.resources import NAMESPACES, PODS, ObjectPath, Resource
+from extender.kube.resources import PODS, ObjectPath
 
 NODE: Final = {
     "apiVersion": "v1",
@@ -36,15 +36,10 @@ Document = dict[str, Any]
 
 @asynccontextmanager
 async def kubelet(client: Client) -> AsyncIterator[None]:
-    """Run pods, and end namespaces, until the block ends."""
-    running = [
-        asyncio.create_task(work)
-        for worker in (_Pods(client), _Namespaces(client))
-        for work in (
-            Informer(client, worker.resource, _decode, worker, SystemClock(), Random(1)).run(),
-            worker.run(),
-        )
-    ]
+    """Run pods until the block ends."""
+    pods = _Pods(client)
+    informer = Informer(client, PODS, _decode, pods, SystemClock(), Random(1))
+    running = [asyncio.create_task(work) for work in (informer.run(), pods.run())]
     try:
         yield
     finally:
@@ -53,10 +48,8 @@ async def kubelet(client: Client) -> AsyncIterator[None]:
         await asyncio.wait(running)
 
 
-class _Worker:
-    """A sink of objects that keeps what is to be done in a queue."""
-
-    resource: Resource
+class _Pods:
+    """A sink of pods that keeps what is to be done in a queue."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -80,23 +73,6 @@ class _Worker:
             except ApiError as error:
                 if error.status not in (404, 409):  # it has changed; its next event tells how
                     raise
-
-    async def _sync(self, thing: Document) -> None:
-        raise NotImplementedError
-
-
-class _Namespaces(_Worker):
-    resource = NAMESPACES
-
-    async def _sync(self, thing: Document) -> None:
-        if "deletionTimestamp" in thing["metadata"]:
-            path = NAMESPACES.object(thing["metadata"]["name"]).subresource("finalize")
-            empty = {**thing, "kind": "Namespace", "spec": {"finalizers": []}}
-            await self._client.update(path, _encode(empty), _decode)
-
-
-class _Pods(_Worker):
-    resource = PODS
 
     async def _sync(self, thing: Document) -> None:
         path = PODS.object(thing["metadata"]["name"], thing["metadata"]["namespace"])

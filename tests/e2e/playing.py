@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +101,14 @@ class _Builder:
         return f"{base}{namespace}/{resource['name']}"
 
 
+_UID_OF: Final = re.compile(r"<uid of ([\w/.-]+)>")
+
+
 class Terminal:
-    """Runs commands as a person would, in a directory of its own."""
+    """Runs commands as a person would, in a directory of its own.
+
+    ``<uid of cm/name>`` in a command stands for what a person would look up before.
+    """
 
     def __init__(self, programs: Mapping[str, Path], target: Target, home: Path) -> None:
         self._programs = programs
@@ -144,11 +151,23 @@ class Terminal:
             seen.append(await process.stdout.readline())
         return [Exchange(step.command, normalise(b"".join(seen).decode())), *during]
 
+    async def _with_uids(self, word: str) -> str:
+        for named in _UID_OF.findall(word):
+            asking = await asyncio.create_subprocess_exec(
+                str(self._programs["kubectl"]),
+                *("get", named, "-o", "jsonpath={.metadata.uid}"),
+                env=self._environment,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            uid, _ = await asking.communicate()
+            word = word.replace(f"<uid of {named}>", uid.decode())
+        return word
+
     async def _start(self, step: Step) -> asyncio.subprocess.Process:
         words = step.words if step.words[0] in self._programs else ("kubectl", *step.words)
         return await asyncio.create_subprocess_exec(
             str(self._programs[words[0]]),
-            *words[1:],
+            *[await self._with_uids(word) for word in words[1:]],
             cwd=self._home,
             env={**self._environment, **step.environment},
             stdin=asyncio.subprocess.PIPE,

@@ -36,7 +36,7 @@ def known_differences(scenario: str, release: str) -> list[str]:
 async def test_it_prints_what_it_prints_elsewhere(
     scenario: Scenario, release: str, tmp_path: Path
 ) -> None:
-    async with FakeCluster() as cluster:
+    async with FakeCluster(run=scenario.run) as cluster:
         kubeconfig = write_kubeconfig(tmp_path / ".kubeconfig", cluster.url)
         target = Target(cluster.url, kubeconfig)
         seen = await play(scenario, programs(release), target, tmp_path)

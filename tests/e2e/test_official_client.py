@@ -102,3 +102,47 @@ async def test_its_informer_survives_compaction(cluster: FakeCluster, core: Any)
         cluster.load([{**pod(name)} for name in ("two", "three")])
         cluster.api.store.compact(cluster.api.store.version)
         assert await notes.holds(ADDED, "three")
+
+
+def owned(name: str, owner: Any, *, blocks: bool = False) -> dict[str, Any]:
+    """Build a pod that belongs to another one."""
+    reference = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": owner.metadata.name,
+        "uid": owner.metadata.uid,
+        "blockOwnerDeletion": blocks,
+    }
+    metadata = {"name": name, "namespace": "default", "ownerReferences": [reference]}
+    return {**pod(name), "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"), [("Background", []), ("Foreground", []), ("Orphan", ["child"])]
+)
+async def test_what_it_deletes_takes_its_dependents_along(
+    policy: str, left: list[str], cluster: FakeCluster, core: Any
+) -> None:
+    parent = await asyncio.to_thread(core.create_namespaced_pod, "default", pod("parent"))
+    child = owned("child", parent, blocks=True)
+    await asyncio.to_thread(core.create_namespaced_pod, "default", child)
+    options = client.V1DeleteOptions(propagation_policy=policy)
+    await asyncio.to_thread(core.delete_namespaced_pod, "parent", "default", body=options)
+    await cluster.clock.advance(1)
+    listed = await asyncio.to_thread(core.list_namespaced_pod, "default")
+    assert [each.metadata.name for each in listed.items] == left
+
+
+async def test_a_namespace_that_it_deletes_is_gone_with_its_content(
+    cluster: FakeCluster, core: Any
+) -> None:
+    body = client.V1Namespace(metadata=client.V1ObjectMeta(name="shop"))
+    await asyncio.to_thread(core.create_namespace, body)
+    content = {**pod("p"), "metadata": {"name": "p"}}
+    await asyncio.to_thread(core.create_namespaced_pod, "shop", content)
+    await asyncio.to_thread(core.delete_namespace, "shop")
+    await cluster.clock.advance(60)
+    namespaces = await asyncio.to_thread(core.list_namespace)
+    assert "shop" not in [each.metadata.name for each in namespaces.items]
+    pods = await asyncio.to_thread(core.list_pod_for_all_namespaces)
+    assert pods.items == []

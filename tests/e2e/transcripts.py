@@ -53,12 +53,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What exists, which files lie about, and what is typed."""
+    """What exists, which files lie about, what is typed, and what runs of the control plane."""
 
     name: str
     world: tuple[Mapping[str, Any], ...]
     files: Mapping[str, str]
     steps: tuple[Step, ...]
+    run: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,9 @@ def scenarios() -> list[Scenario]:
 def _scenario(path: Path, worlds: Mapping[str, Sequence[Mapping[str, Any]]]) -> Scenario:
     document = yaml.safe_load(path.read_text())
     world = [thing for name in document.get("world", ()) for thing in worlds[name]]
-    return Scenario(
-        path.stem, tuple(world), document.get("files", {}), tuple(map(Step.read, document["steps"]))
-    )
+    steps = tuple(map(Step.read, document["steps"]))
+    run = document.get("run", "none")
+    return Scenario(path.stem, tuple(world), document.get("files", {}), steps, run)
 
 
 def golden_path(release: str, scenario: str) -> Path:

@@ -58,3 +58,107 @@ async def test_a_cancelled_sleeper_is_passed_over() -> None:
 async def test_time_does_not_go_back() -> None:
     with pytest.raises(ValueError, match="does not go back"):
         await VirtualClock().advance(-1)
+
+
+async def test_a_long_chain_of_tasks_comes_to_its_end_before_time_goes_on() -> None:
+    clock, passed = VirtualClock(), []
+
+    async def link(left: int) -> None:
+        if left:
+            await asyncio.create_task(link(left - 1))
+        else:
+            passed.append(clock.monotonic())
+
+    async def starter() -> None:
+        await clock.sleep(1)
+        await link(500)
+
+    task = asyncio.create_task(starter())
+    await clock.advance(10)
+    await task
+    assert passed == [1]
+
+
+async def test_it_jumps_to_the_next_moment_for_which_anybody_waits() -> None:
+    clock, woken = VirtualClock(), []
+
+    async def sleeper(seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append(seconds)
+
+    async with asyncio.TaskGroup() as group:
+        for seconds in (7200, 3, 3):
+            group.create_task(sleeper(seconds))
+        assert await clock.jump()
+        assert (clock.monotonic(), woken) == (3, [3, 3])
+        assert await clock.jump()
+        assert clock.monotonic() == 7200
+        assert not await clock.jump()
+
+
+async def test_jumping_whenever_nobody_has_anything_to_do() -> None:
+    clock = VirtualClock()
+    async with clock.jumping():
+        for hours in range(1, 4):
+            await clock.sleep(3600)
+            assert clock.monotonic() == 3600 * hours
+    assert not await clock.jump()
+
+
+class HandClock:
+    """A host whose time is set by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def now_ns(self) -> int:
+        return int(self.seconds * 10**9)
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+
+async def test_it_runs_at_any_pace_and_stands_still_again() -> None:
+    host = HandClock()
+    clock = VirtualClock(0, 60, host)
+    host.seconds += 2
+    assert (clock.monotonic(), clock.now_ns(), clock.factor) == (120, 120 * 10**9, 60)
+    clock.run(0.5)
+    host.seconds += 2
+    assert clock.monotonic() == 121
+    clock.run(0)
+    host.seconds += 100
+    assert clock.monotonic() == 121
+    with pytest.raises(ValueError, match="does not go back"):
+        clock.run(-1)
+
+
+async def test_a_running_clock_wakes_sleepers_by_the_hosts_timers() -> None:
+    clock = VirtualClock(0, 1e6)
+    await asyncio.gather(clock.sleep(3600), clock.sleep(60))
+    assert clock.monotonic() >= 3600
+
+
+async def test_advancing_a_running_clock_is_exact_and_it_runs_on() -> None:
+    host = HandClock()
+    clock, woken = VirtualClock(0, 1, host), []
+
+    async def sleeper() -> None:
+        await clock.sleep(30)
+        woken.append(clock.monotonic())
+
+    task = asyncio.create_task(sleeper())
+    await clock.advance(60)
+    await task
+    assert (woken, clock.factor) == ([30], 1)
+    host.seconds += 5
+    assert clock.monotonic() == 65
+
+
+async def test_two_movers_take_turns() -> None:
+    clock = VirtualClock()
+    await asyncio.gather(clock.advance(10), clock.advance(20))
+    assert clock.monotonic() == 30

@@ -50,6 +50,14 @@ def test_a_cluster_apart_loads_saves_restores_and_resets(apart: Any) -> None:
     assert listed(apart.url) == []
 
 
+def test_time_passes_in_a_cluster_apart(apart: Any) -> None:
+    owned = [{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]
+    orphan = {**node("a"), "metadata": {"name": "a", "ownerReferences": owned}}
+    apart.load([orphan, node("b")])
+    apart.advance(60)
+    assert listed(apart.url) == ["b"]
+
+
 def test_a_cluster_apart_tells_what_has_happened(apart: Any) -> None:
     apart.load([node("a"), node("b")])
     assert listed(apart.url)

@@ -103,7 +103,7 @@ async def test_a_history_that_was_forgotten_is_listed_again(
 
 async def test_an_hour_of_bookmarks_and_timeouts_passes_in_an_instant() -> None:
     clock = SteppedClock()
-    async with FakeCluster(clock=clock) as cluster:
+    async with FakeCluster(run="none", clock=clock) as cluster:
         client = Client(cluster.local_transport())
         async with following(client, clock) as (copy, informer):
             while clock.elapsed < 3600:  # noqa: ASYNC110 the clock jumps while others take turns

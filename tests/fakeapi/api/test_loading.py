@@ -153,4 +153,7 @@ def test_the_wrong_method_is_refused(manage: Manage) -> None:
 def test_an_unknown_endpoint_names_those_there_are(api: Api) -> None:
     answer = Management(api).handle(Request("POST", "/_fakeapi/explode"))
     assert answer.status == 404
-    assert b"reset, load, compact, snapshot, restore, fork, history, requests" in answer.body
+    assert (
+        b"reset, load, compact, snapshot, restore, fork, clock, export, history, requests"
+        in answer.body
+    )

@@ -1,0 +1,130 @@
+"""What an API server serves, as it tells it.
+
+Every group is asked for in its preferred version. A group that does not answer is a failure of that
+group only: the rest is given all the same, and the failure beside it (an aggregated API server that
+is down must not keep others from working).
+
+Source: client-go's discovery (ServerPreferredResources, ErrGroupDiscoveryFailed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client
+from extender.kube.resources import ObjectPath, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """A resource, the kind of its objects, what may be done with it and what lies below it."""
+
+    resource: Resource
+    kind: str
+    verbs: frozenset[str]
+    subresources: frozenset[str] = frozenset()
+
+    @property
+    def api_version(self) -> str:
+        """``apiVersion`` as its objects spell it."""
+        of = self.resource
+        return f"{of.group}/{of.version}" if of.group else of.version
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The resources, in the server's order, and by group and version what could not be read."""
+
+    resources: Sequence[ServedResource]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def deletable(self) -> Sequence[ServedResource]:
+        """Those that can be listed, watched and deleted."""
+        wanted = {"delete", "list", "watch"}
+        return [each for each in self.resources if wanted <= each.verbs]
+
+    def of_kind(self, api_version: str, kind: str) -> ServedResource | None:
+        """Give the resource of a kind: in that version, else in the one that its group prefers."""
+        group = api_version.rpartition("/")[0]
+        found = [r for r in self.resources if (r.kind, r.resource.group) == (kind, group)]
+        exact = [each for each in found if each.api_version == api_version]
+        return next(iter(exact or found), None)
+
+
+class _Versions(msgspec.Struct):
+    versions: list[str] = []
+
+
+class _Preferred(msgspec.Struct):
+    groupVersion: str  # noqa: N815 - the key as Kubernetes writes it
+
+
+class _Group(msgspec.Struct):
+    preferredVersion: _Preferred  # noqa: N815
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] = []
+
+
+class _Listed(msgspec.Struct):
+    name: str
+    kind: str = ""
+    namespaced: bool = False
+    verbs: list[str] = []
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Listed] = []
+
+
+async def discover(client: Client) -> Discovered:
+    """Ask for everything; raises ApiError, MalformedError, TransportError if nothing can be had."""
+    core = await _ask(client, "/api", _Versions)
+    named = await _ask(client, "/apis", _Groups)
+    roots = {version: f"/api/{version}" for version in core.versions[:1]}
+    for group in named.groups:
+        roots[group.preferredVersion.groupVersion] = f"/apis/{group.preferredVersion.groupVersion}"
+    resources: list[ServedResource] = []
+    failures: dict[str, str] = {}
+    for group_version, root in roots.items():
+        try:
+            listed = await _ask(client, root, _Resources)
+        except (ApiError, MalformedError) as error:
+            failures[group_version] = str(error)
+        else:
+            resources += _served(group_version, listed.resources)
+    return Discovered(resources, failures)
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+async def _ask(client: Client, path: str, shape: type[S]) -> S:
+    try:
+        return await client.get(ObjectPath(path), lambda raw: msgspec.json.decode(raw, type=shape))
+    except msgspec.DecodeError as error:
+        raise MalformedError(f"GET {path}: not a discovery document: {error}") from error
+
+
+def _served(group_version: str, listed: Sequence[_Listed]) -> list[ServedResource]:
+    group, _, version = group_version.rpartition("/")
+    below: dict[str, set[str]] = {}
+    for each in listed:
+        parent, _, name = each.name.partition("/")
+        below.setdefault(parent, set()).update({name} - {""})
+    return [
+        ServedResource(
+            Resource(group, version, each.name, each.namespaced),
+            each.kind,
+            frozenset(each.verbs),
+            frozenset(below[each.name]),
+        )
+        for each in listed
+        if "/" not in each.name
+    ]

@@ -1,0 +1,87 @@
+"""Informers that controllers share: one copy, one watch, however many look at it.
+
+Whoever asks for a resource with the same decoder and selection gets the same copy. The informers
+run as tasks from the moment they are asked for, until :meth:`Informers.stop`; one that is no longer
+wanted (its resource has gone) is stopped by itself. What a handler raises ends its informer, and
+:meth:`Informers.stop` raises it again, so that a fault does not go unnoticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Generic, TypeVar, cast
+
+from extender.kube.client import EVERYTHING, Client, Decode, Selection
+from extender.kube.clock import Clock
+from extender.kube.indexer import Indexer, Thing
+from extender.kube.informer import Informer
+from extender.kube.logs import quiet_log
+from extender.kube.resources import Resource
+
+T = TypeVar("T", bound=Thing)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Generic[T]):
+    """A copy of a resource, and the informer that keeps it."""
+
+    objects: Indexer[T]
+    informer: Informer[T]
+
+    async def wait_synced(self) -> None:
+        """Return once the copy has been filled for the first time."""
+        await self.informer.wait_synced()
+
+
+class Informers:
+    """The informers of one process; see the module's rules."""
+
+    def __init__(self, client: Client, clock: Clock, rng: Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._shared: dict[tuple[Resource, Decode[Any], Selection], Shared[Any]] = {}
+        self._tasks: dict[tuple[Resource, Decode[Any], Selection], asyncio.Task[None]] = {}
+
+    def of(
+        self,
+        resource: Resource,
+        decode: Decode[T],
+        selection: Selection = EVERYTHING,
+    ) -> Shared[T]:
+        """Give the copy of a resource, and begin to keep it."""
+        wanted = (resource, decode, selection)
+        shared = self._shared.get(wanted)
+        if shared is None:
+            objects: Indexer[T] = Indexer()
+            of = (self._client, resource, decode, objects, self._clock, self._rng, selection)
+            informer = Informer(*of, log=quiet_log())
+            shared = self._shared[wanted] = Shared(objects, informer)
+            self._tasks[wanted] = asyncio.create_task(informer.run())
+        return cast("Shared[T]", shared)
+
+    def drop(
+        self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
+    ) -> None:
+        """Stop keeping a copy, and forget it; its objects are told to have gone."""
+        wanted = (resource, decode, selection)
+        if task := self._tasks.pop(wanted, None):
+            task.cancel()
+            self._shared.pop(wanted).objects.replace(())
+
+    async def stop(self) -> None:
+        """End all informers; raises what ended one of them before."""
+        await end(self._tasks.values())
+
+
+async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks and await them; raises what had ended one of them before."""
+    running = tuple(tasks)
+    for task in running:
+        task.cancel()
+    for outcome in await asyncio.gather(*running, return_exceptions=True):
+        if isinstance(outcome, Exception):
+            raise outcome

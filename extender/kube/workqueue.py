@@ -1,0 +1,185 @@
+"""A queue of keys to work on, each once.
+
+Guarantees, those of client-go's util/workqueue:
+
+- Fair: keys are worked on in the order in which they were added.
+- Stingy: a key added several times before anybody has taken it is worked on once.
+- One at a time: a key is never worked on by two workers. Added while it is being worked on, it
+  comes again when that is done.
+- ``add_after`` adds later; of several times for one key the earliest counts.
+- ``add_rate_limited`` adds after a delay that doubles with each time (5 ms, 10 ms ... 1,000 s)
+  until ``forget``; and all keys together are held to 10 a second beyond the first hundred.
+
+A paused queue takes keys and gives none, but to :meth:`WorkQueue.take`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final, Generic, TypeVar
+
+from extender.kube.clock import Clock
+
+FIRST_DELAY_SECONDS: Final = 0.005
+LONGEST_DELAY_SECONDS: Final = 1000.0
+OVERALL_RATE: Final = 10.0
+OVERALL_BURST: Final = 100
+
+_MOST_DOUBLINGS: Final = 18
+
+K = TypeVar("K", bound=Hashable)
+
+
+class _Bucket:
+    """Tokens that come at a rate, and may be taken ahead of their time, for a delay."""
+
+    def __init__(self, clock: Clock, rate: float, burst: int) -> None:
+        self._clock = clock
+        self._rate = rate
+        self._burst = burst
+        self._tokens = float(burst)
+        self._last = clock.monotonic()
+
+    def delay(self) -> float:
+        """Take a token; gives the seconds until it has come."""
+        now = self._clock.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate)
+        self._last = now
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate)
+
+
+class WorkQueue(Generic[K]):
+    """Keys in the order of their arrival; see the module's rules.
+
+    ``longest`` is the longest delay of a key of its own, in seconds.
+    """
+
+    def __init__(self, clock: Clock, longest: float = LONGEST_DELAY_SECONDS) -> None:
+        self._clock = clock
+        self._longest = longest
+        self._waiting: dict[K, None] = {}
+        self._working: dict[K, None] = {}
+        self._again: dict[K, None] = {}
+        self._failures: dict[K, int] = {}
+        self._bucket = _Bucket(clock, OVERALL_RATE, OVERALL_BURST)
+        self._order = count()
+        self._later: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}
+        self._alarm: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._paused = self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing is worked on (what is to come later does not count)."""
+        return not self._waiting and not self._working
+
+    def add(self, key: K) -> None:
+        """Have ``key`` worked on."""
+        if self._closed:
+            return
+        if key in self._working:
+            self._again[key] = None
+        else:
+            self._waiting[key] = None
+            self._changed.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have ``key`` worked on when ``seconds`` have passed."""
+        if seconds <= 0 or self._closed:
+            self.add(key)
+            return
+        due = self._clock.monotonic() + seconds
+        if key not in self._due or due < self._due[key]:
+            self._due[key] = due
+            heappush(self._later, (due, next(self._order), key))
+            if self._later[0][2] == key:
+                self._set_alarm()
+
+    def add_rate_limited(self, key: K) -> None:
+        """Have ``key`` worked on again after as long as its failures, and all keys', ask for."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        own = FIRST_DELAY_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS)
+        self.add_after(key, max(min(own, self._longest), self._bucket.delay()))
+
+    def forget(self, key: K) -> None:
+        """Begin with the shortest delay again."""
+        self._failures.pop(key, None)
+
+    def cancel(self, key: K) -> bool:
+        """Take back what :meth:`add_after` was to add; tells whether there was anything."""
+        return self._due.pop(key, None) is not None
+
+    def due_in(self, key: K) -> float | None:
+        """Give the seconds until ``key`` is added, None if nobody asked for that."""
+        due = self._due.get(key)
+        return None if due is None else max(0.0, due - self._clock.monotonic())
+
+    async def get(self) -> K:
+        """Wait for a key and take it; :meth:`done` must follow."""
+        while self._paused or not self._waiting:
+            self._changed.clear()
+            await self._changed.wait()
+        return self._take()
+
+    def take(self) -> K | None:
+        """Take a key even though the queue is paused; None if none waits."""
+        return self._take() if self._waiting else None
+
+    def done(self, key: K) -> None:
+        """Tell that a key has been worked on."""
+        self._working.pop(key, None)
+        if key in self._again:
+            del self._again[key]
+            self.add(key)
+
+    def pause(self) -> None:
+        """Give no more keys."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Give keys again."""
+        self._paused = False
+        self._changed.set()
+
+    def close(self) -> None:
+        """Forget everything, and take no more keys."""
+        self._closed = True
+        self._waiting.clear()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._later.clear()
+        self._due.clear()
+
+    def _take(self) -> K:
+        key = next(iter(self._waiting))
+        del self._waiting[key]
+        self._working[key] = None
+        return key
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = asyncio.create_task(self._ring())
+
+    async def _ring(self) -> None:
+        while self._later:
+            due, _, key = self._later[0]
+            if self._due.get(key) != due:  # taken back, or an earlier time came to count
+                heappop(self._later)
+                continue
+            left = due - self._clock.monotonic()
+            if left > 0:
+                await self._clock.sleep(left)
+                continue
+            heappop(self._later)
+            del self._due[key]
+            self.add(key)

@@ -1,0 +1,88 @@
+"""Two worlds held against each other: where their ways part, and what is different in the end.
+
+    async with cluster.fork() as fork:
+        ...                                            # one policy here, another one there
+        print(compare(cluster.history("pods"), fork.history("pods")))
+
+Up to where the ways part everything is equal, versions and UIDs included. After that versions, UIDs
+and times differ even where the same happened; so what there is in the end is compared without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+from fakeapi.api.changes import Change, History
+
+_BY_CHANCE: Final = frozenset(
+    ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two histories differ.
+
+    ``same`` changes they have in common; then come ``one`` here and ``other`` there (None: nothing
+    more). ``only_one``, ``only_other`` and ``different`` name the objects that are there in the end
+    in one of the two, or in both and not alike.
+    """
+
+    same: int
+    one: Change | None
+    other: Change | None
+    only_one: Sequence[str]
+    only_other: Sequence[str]
+    different: Sequence[str]
+
+    @property
+    def equal(self) -> bool:
+        """Whether the same has happened in both."""
+        return self.one is None and self.other is None
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"equal: {self.same} changes"
+        told = [f"equal for {self.same} changes; then here {self.one}, there {self.other}"]
+        for label, names in (
+            ("only here", self.only_one),
+            ("only there", self.only_other),
+            ("different", self.different),
+        ):
+            if names:
+                told.append(f"{label}: {', '.join(names)}")
+        return "\n".join(told)
+
+
+def compare(one: History, other: History) -> Comparison:
+    """Hold two histories of the same kind against each other."""
+    pairs = list(zip_longest(one, other))
+    same = next((i for i, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
+    ours, theirs = pairs[same] if same < len(pairs) else (None, None)
+    here, there = _end(one), _end(other)
+    return Comparison(
+        same,
+        ours,
+        theirs,
+        only_one=[name for name in here if name not in there],
+        only_other=[name for name in there if name not in here],
+        different=[name for name in here if name in there and here[name] != there[name]],
+    )
+
+
+def _end(history: History) -> Mapping[str, Any]:
+    """Give what there is in the end, by namespace and name, without what is by chance."""
+    *_, last = history.states()
+    return {_key(each["metadata"]): _lasting(each) for each in last}
+
+
+def _key(metadata: Mapping[str, Any]) -> str:
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
+def _lasting(document: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {k: v for k, v in document["metadata"].items() if k not in _BY_CHANCE}
+    return {**document, "metadata": metadata}

@@ -1,0 +1,141 @@
+"""Admission that only makes sense beside a controller, and is switched on with it.
+
+    plugin                with the part      on create
+    ServiceAccount        serviceaccounts    a pod gets an account, which must be there, and the
+                                             volume with the account's token
+    TaintNodesByCondition nodelifecycle      a node gets the taint node.kubernetes.io/not-ready
+
+Without the controllers the first would refuse every pod, and nobody would take off what the second
+puts on; so a server without them has neither, as test servers usually have it.
+
+A pod that is faster than the controller, which makes the account ``default`` of a new namespace, is
+kept waiting upstream, for a second or two. Here nobody waits: the account is made on the spot.
+
+The token's volume is what upstream projects since 1.22: a token for 3607 seconds, the cluster's
+certificate and the namespace. Nothing mounts it here, but clients see it.
+
+Source: kubernetes/plugin/pkg/admission/serviceaccount/admission.go,
+plugin/pkg/admission/nodetaint/admission.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakeapi.api.errors import forbidden
+from fakeapi.api.metadata import Sources
+from fakeapi.api.rehearsing import Objects
+from fakeapi.kinds import Kind
+from fakeapi.kinds.builtin import NODES, PODS, SERVICE_ACCOUNTS
+from fakeapi.store import Document, Entry
+
+Plugin = Callable[[Objects, Kind, str, Document, Sources], None]
+
+_DEFAULT: Final = "default"
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_VOLUME: Final = "kube-api-access-"
+_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+def give_account(
+    objects: Objects, kind: Kind, namespace: str, document: Document, sources: Sources
+) -> None:
+    """Give a new pod its account, and the account's token; raises StatusError (403)."""
+    annotations = document["metadata"].get("annotations") or {}
+    if kind is not PODS or _MIRROR in annotations:
+        return
+    spec = document.setdefault("spec", {})
+    name = spec.get("serviceAccountName") or _DEFAULT
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    entry = objects.get(SERVICE_ACCOUNTS, f"{namespace}/{name}")
+    if entry is None and name == _DEFAULT:
+        entry = _make_default(objects, namespace, sources)
+    if entry is None:
+        named = document["metadata"].get("name") or document["metadata"].get("generateName", "")
+        missing = f'serviceaccount "{name}" not found'
+        why = f"error looking up service account {namespace}/{name}: {missing}"
+        raise forbidden(kind, named, why)
+    account = entry.document()
+    if _wants_token(spec, account):
+        _mount_token(spec, sources)
+    if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = account["imagePullSecrets"]
+
+
+def taint_new_node(
+    _objects: Objects, kind: Kind, _namespace: str, document: Document, _sources: Sources
+) -> None:
+    """Mark a new node as not ready, until its kubelet says otherwise."""
+    if kind is not NODES:
+        return
+    spec = document.setdefault("spec", {})
+    taints = spec.get("taints") or []
+    marks = [(each.get("key"), each.get("effect")) for each in taints]
+    if (_NOT_READY["key"], _NOT_READY["effect"]) not in marks:
+        spec["taints"] = [*taints, dict(_NOT_READY)]
+
+
+PLUGINS: Final[Mapping[str, Plugin]] = {
+    "serviceaccounts": give_account,
+    "nodelifecycle": taint_new_node,
+}
+"""Which part of the control plane brings which plugin."""
+
+
+def _make_default(objects: Objects, namespace: str, sources: Sources) -> Entry:
+    metadata = {
+        "name": _DEFAULT,
+        "namespace": namespace,
+        "uid": sources.uid(),
+        "creationTimestamp": sources.timestamp(0),
+    }
+    key = f"{namespace}/{_DEFAULT}"
+    return objects.create(SERVICE_ACCOUNTS, key, {"metadata": metadata})
+
+
+def _wants_token(spec: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
+    for of in (spec, account):
+        wanted = of.get("automountServiceAccountToken")
+        if wanted is not None:
+            return bool(wanted)
+    return True
+
+
+def _mount_token(spec: dict[str, Any], sources: Sources) -> None:
+    volumes = spec.get("volumes") or []
+    present = [v["name"] for v in volumes if str(v.get("name", "")).startswith(_VOLUME)]
+    name = present[0] if present else _VOLUME + sources.suffix()
+    needed = [_mount(container, name) for container in _containers(spec)]
+    if not present and any(needed):
+        spec["volumes"] = [*volumes, _token_volume(name)]
+
+
+def _containers(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    lists = (spec.get("initContainers"), spec.get("containers"))
+    return [each for listed in lists for each in listed or () if isinstance(each, dict)]
+
+
+def _mount(container: dict[str, Any], volume: str) -> bool:
+    mounts = container.get("volumeMounts") or []
+    if any(each.get("mountPath") == _MOUNT_PATH for each in mounts):
+        return False
+    mount = {"name": volume, "readOnly": True, "mountPath": _MOUNT_PATH}
+    container["volumeMounts"] = [*mounts, mount]
+    return True
+
+
+def _token_volume(name: str) -> dict[str, Any]:
+    namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {
+            "configMap": {
+                "name": "kube-root-ca.crt",
+                "items": [{"key": "ca.crt", "path": "ca.crt"}],
+            }
+        },
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
+    ]
+    return {"name": name, "projected": {"sources": sources, "defaultMode": 420}}

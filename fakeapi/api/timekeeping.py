@@ -1,0 +1,57 @@
+"""Moving a world's clock over HTTP: what is asked for, and what is answered.
+
+POST /_fakeapi/clock                 what the clock shows
+POST /_fakeapi/clock?advance=90      let 90 seconds pass, with all that happens in them
+POST /_fakeapi/clock?jump=true       go on to the next moment for which anybody waits
+POST /_fakeapi/clock?factor=60       from now on a minute passes in each second; 0: stand still
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import orjson
+
+from fakeapi.api.errors import bad_request
+from fakeapi.api.messages import Request, Response
+
+_PATH = "/_fakeapi/clock"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOrder:
+    """What is to be done, in this order: another pace, a jump, seconds that pass."""
+
+    factor: float | None = None
+    jump: bool = False
+    advance: float = 0.0
+
+
+def clock_order(request: Request) -> ClockOrder | None:
+    """Read an order; None if the request is about something else. Raises StatusError (400)."""
+    if request.path != _PATH or request.method != "POST":
+        return None
+    query = request.query
+    factor = _number("factor", query["factor"]) if "factor" in query else None
+    jump = query.get("jump", "false")
+    if jump not in ("true", "false"):
+        raise bad_request(f"clock: jump: expected true or false, found {jump!r}")
+    advance = _number("advance", query["advance"]) if "advance" in query else 0.0
+    return ClockOrder(factor, jump == "true", advance)
+
+
+def describe_clock(now_ns: int, monotonic: float, factor: float) -> Response:
+    """Give what a clock shows: nanoseconds since the epoch, seconds since its start, its pace."""
+    shown = {"nowNanoseconds": now_ns, "seconds": monotonic, "factor": factor}
+    return Response(200, orjson.dumps(shown) + b"\n")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not isfinite(number) or number < 0:
+        raise bad_request(f"clock: {name}: expected a number of at least 0, found {text!r}")
+    return number

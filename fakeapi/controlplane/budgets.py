@@ -1,0 +1,254 @@
+"""What a disruption budget's status says: how many pods may go now.
+
+    of the pods that the selector matches
+      currentHealthy      ready, not told to go, and not promised to an eviction
+      expectedPods        the sum of their controllers' scales (minAvailable, a number: their count)
+      desiredHealthy      minAvailable, or expectedPods - maxUnavailable; percentages round up
+      disruptionsAllowed  currentHealthy - desiredHealthy, at least 0; 0 if nothing is expected
+
+    5 pods of one ReplicaSet, one not ready, maxUnavailable 40 %: 5 expected, 3 desired, 4 healthy,
+    so that 1 may go.
+
+A pod that was promised to an eviction but is still there after two minutes counts again.
+
+Source: kubernetes/pkg/controller/disruption/disruption.go; pkg/apis/policy/v1 helpers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from extender.kube.events import ObjectReference
+from extender.kube.metadata import ObjectMeta
+from extender.kube.shapes import Selector
+from fakeapi.controlplane.shapes import NS_PER_SECOND, Pod, forgiving, moment
+from policies.selectors import LabelSelector, SelectorError, equals_all, label_requirement
+
+DELETION_TIMEOUT_SECONDS: Final = 120
+
+IntOrPercent = int | str
+
+
+class BudgetError(ValueError):
+    """A budget cannot be worked out; the text says why, and goes into its condition."""
+
+
+class BudgetSpec(Struct, rename="camel"):
+    """policy/v1.PodDisruptionBudgetSpec."""
+
+    selector: Selector | None = None
+    min_available: IntOrPercent | None = None
+    max_unavailable: IntOrPercent | None = None
+
+
+class BudgetStatus(Struct, rename="camel", omit_defaults=False):
+    """policy/v1.PodDisruptionBudgetStatus."""
+
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disruptions_allowed: int = 0
+    observed_generation: int = 0
+    disrupted_pods: dict[str, str] | None = None
+    conditions: list[dict[str, Any]] | None = None
+
+
+class Budget(Struct):
+    """policy/v1.PodDisruptionBudget."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: BudgetSpec = field(default_factory=BudgetSpec)
+    status: BudgetStatus = field(default_factory=BudgetStatus)
+
+    def selector(self) -> LabelSelector | None:
+        """Give what selects the pods, None for nothing. Raises BudgetError."""
+        given = self.spec.selector
+        if given is None:
+            return None
+        try:
+            expressions = [
+                label_requirement(each.key, each.operator, each.values or ())
+                for each in given.matchExpressions or ()
+            ]
+            return LabelSelector((*equals_all(given.matchLabels or {}), *expressions))
+        except SelectorError as error:
+            raise BudgetError(str(error)) from None
+
+    @property
+    def needs_scale(self) -> bool:
+        """Whether it is worked out from the scale of the pods' controllers."""
+        return self.spec.max_unavailable is not None or isinstance(self.spec.min_available, str)
+
+    @property
+    def reference(self) -> ObjectReference:
+        """What an event about it refers to."""
+        meta = self.metadata
+        kind = "PodDisruptionBudget"
+        return ObjectReference("policy/v1", kind, meta.namespace, meta.name, meta.uid)
+
+
+decode_budget = forgiving(Budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """Pods that evictions were promised and that still count as such, and when to look again."""
+
+    pods: Mapping[str, str]
+    overdue: Sequence[Pod] = ()
+    again_in: float | None = None
+
+
+def still_promised(budget: Budget, pods: Iterable[Pod], now_ns: int) -> Promised:
+    """Go through ``status.disruptedPods``; ``again_in`` is in seconds."""
+    noted = budget.status.disrupted_pods or {}
+    kept: dict[str, str] = {}
+    overdue = []
+    ends = []
+    for pod in pods:
+        since = noted.get(pod.metadata.name)
+        if pod.metadata.deleting or since is None:
+            continue
+        end = moment(since) + DELETION_TIMEOUT_SECONDS * NS_PER_SECOND
+        if end < now_ns:
+            overdue.append(pod)
+        else:
+            kept[pod.metadata.name] = since
+            ends.append(end)
+    again_in = (min(ends) - now_ns) / NS_PER_SECOND + 0.001 if ends else None
+    return Promised(kept, overdue, again_in)
+
+
+def count_healthy(pods: Iterable[Pod], promised: Mapping[str, str], now_ns: int) -> int:
+    """Count the pods that are ready and are not on their way out."""
+    timeout = DELETION_TIMEOUT_SECONDS * NS_PER_SECOND
+    return sum(
+        pod.ready
+        and not pod.metadata.deleting
+        and not (
+            pod.metadata.name in promised and moment(promised[pod.metadata.name]) + timeout > now_ns
+        )
+        for pod in pods
+    )
+
+
+def desired(spec: BudgetSpec, matching: int, scale: int) -> tuple[int, int]:
+    """Give the expected and the desired number of pods.
+
+    ``matching`` pods are selected, ``scale`` is the sum of their controllers' scales. Raises
+    BudgetError.
+    """
+    if spec.max_unavailable is not None:
+        return scale, max(0, scale - _scaled(spec.max_unavailable, scale))
+    if isinstance(spec.min_available, str):
+        return scale, _scaled(spec.min_available, scale)
+    if spec.min_available is not None:
+        return matching, spec.min_available
+    return 0, 0
+
+
+def new_status(
+    budget: Budget, expected: int, wanted: int, healthy: int, promised: Mapping[str, str], now: str
+) -> BudgetStatus | None:
+    """Give the status to be written; None if it stands there already."""
+    allowed = healthy - wanted if expected > 0 and healthy > wanted else 0
+    old, generation = budget.status, budget.metadata.generation
+    status = BudgetStatus(
+        healthy, wanted, expected, allowed, generation, dict(promised) or None, old.conditions
+    )
+    same = _figures(status) == _figures(old)
+    if same and _is_up_to_date(old):
+        return None
+    reason, truth = ("SufficientPods", "True") if allowed else ("InsufficientPods", "False")
+    status.conditions = _with_condition(old.conditions, truth, reason, "", generation, now)
+    return status
+
+
+def failed_status(budget: Budget, why: str, now: str) -> BudgetStatus:
+    """Give the status of a budget that cannot be worked out: nothing may go."""
+    old = budget.status
+    noted = (old.disrupted_pods, old.conditions)
+    status = BudgetStatus(
+        old.current_healthy, old.desired_healthy, old.expected_pods, 0, old.observed_generation
+    )
+    status.disrupted_pods = noted[0]
+    generation = old.observed_generation
+    status.conditions = _with_condition(noted[1], "False", "SyncFailed", why, generation, now)
+    return status
+
+
+def status_patch(budget: Budget, status: BudgetStatus) -> dict[str, Any]:
+    """Write a status as a merge patch of the budget as it was read."""
+    gone = dict.fromkeys(budget.status.disrupted_pods or ())
+    return {
+        "metadata": {"resourceVersion": budget.metadata.resource_version},
+        "status": {
+            "currentHealthy": status.current_healthy,
+            "desiredHealthy": status.desired_healthy,
+            "expectedPods": status.expected_pods,
+            "disruptionsAllowed": status.disruptions_allowed,
+            "observedGeneration": status.observed_generation,
+            "disruptedPods": {**gone, **status.disrupted_pods} if status.disrupted_pods else None,
+            "conditions": status.conditions,
+        },
+    }
+
+
+def _figures(status: BudgetStatus) -> tuple[object, ...]:
+    counts = (status.current_healthy, status.desired_healthy, status.expected_pods)
+    return (
+        *counts,
+        status.disruptions_allowed,
+        status.disrupted_pods or {},
+        status.observed_generation,
+    )
+
+
+def _is_up_to_date(status: BudgetStatus) -> bool:
+    truth = "True" if status.disruptions_allowed > 0 else "False"
+    return any(
+        each.get("type") == "DisruptionAllowed"
+        and each.get("status") == truth
+        and each.get("observedGeneration", 0) == status.observed_generation
+        for each in status.conditions or ()
+    )
+
+
+def _with_condition(
+    conditions: Sequence[Mapping[str, Any]] | None,
+    truth: str,
+    reason: str,
+    message: str,
+    generation: int,
+    now: str,
+) -> list[dict[str, Any]]:
+    after = [dict(each) for each in conditions or ()]
+    old = next((each for each in after if each.get("type") == "DisruptionAllowed"), None)
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": truth,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+    }
+    if old is None:
+        return [*after, {**condition, "lastTransitionTime": now}]
+    if old.get("status") != truth:
+        old["lastTransitionTime"] = now
+    old.update(condition)
+    return after
+
+
+def _scaled(value: IntOrPercent, total: int) -> int:
+    """Give a number, or that percentage of ``total``, rounded up."""
+    if isinstance(value, int):
+        return value
+    digits = value.removesuffix("%")
+    if digits == value or not digits.isdecimal():
+        why = "invalid type: string is not a percentage"
+        raise BudgetError(f"invalid value for IntOrString: {why}")
+    return -(-int(digits) * total // 100)

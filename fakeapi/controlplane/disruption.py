@@ -1,0 +1,274 @@
+"""Disruption budgets' status, kept as the pods come and go.
+
+A budget is worked out (:mod:`fakeapi.controlplane.budgets`) when it or a pod of its changes, and
+when an eviction that it was charged for is overdue. One that cannot be worked out allows nothing,
+and its condition says why. A pod that an eviction has marked (``DisruptionTarget``) but that nobody
+has told to go within two minutes loses the mark.
+
+Source: kubernetes/pkg/controller/disruption/disruption.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from extender.kube.api_error import ApiError
+from extender.kube.client import PatchType
+from extender.kube.controller import Controller
+from extender.kube.events import EventRecorder, rfc3339
+from extender.kube.resources import POD_DISRUPTION_BUDGETS, PODS
+from extender.kube.shapes import Selector
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controlplane.budgets import (
+    DELETION_TIMEOUT_SECONDS,
+    Budget,
+    BudgetError,
+    BudgetStatus,
+    count_healthy,
+    decode_budget,
+    desired,
+    failed_status,
+    new_status,
+    status_patch,
+    still_promised,
+)
+from fakeapi.controlplane.part import BY_NAMESPACE, Setting, namespace_of
+from fakeapi.controlplane.podstatus import PodWriter
+from fakeapi.controlplane.scales import Scales
+from fakeapi.controlplane.shapes import NS_PER_SECOND, Pod, decode_pod, moment
+
+_UNMANAGED: Final = (
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a "
+    "result, the status of the PDB cannot be calculated correctly, which may result in undefined "
+    'behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
+    "integer value."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A budget to work out, a pod whose mark may be stale, or a pod of several budgets to tell of.
+
+    ``what`` is ``budget``, ``stale`` or ``several``; ``chosen`` is the budget that counts.
+    """
+
+    what: str
+    key: str
+    chosen: str = ""
+
+
+class DisruptionController:
+    """The part ``disruption``."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._client = setting.client
+        self._clock = setting.clock
+        self._budgets = setting.informers.of(POD_DISRUPTION_BUDGETS, decode_budget)
+        self._budgets.objects.add_index(BY_NAMESPACE, namespace_of)
+        self._pods = setting.informers.of(PODS, decode_pod)
+        self._pods.objects.add_index(BY_NAMESPACE, namespace_of)
+        self._scales = Scales(setting)
+        self._writer = PodWriter(setting.client, setting.clock)
+        self._recorder = EventRecorder(setting.client, setting.clock, "controllermanager")
+        self._queue: WorkQueue[Work] = WorkQueue(setting.clock)
+        self.controller = Controller("disruption", self._queue, self._sync)
+
+    async def run(self) -> None:
+        """Keep the budgets' status."""
+        await asyncio.gather(
+            self._budgets.wait_synced(), self._pods.wait_synced(), self._scales.wait_synced()
+        )
+        self._budgets.objects.add_handler(_Budgets(self._queue))
+        self._pods.objects.add_handler(_Pods(self))
+        await self.controller.run()
+
+    def pod_changed(self, pod: Pod) -> None:
+        """Have the budget of a pod worked out."""
+        matching = self._budgets_of(pod)
+        if matching:
+            self._queue.add(Work("budget", matching[0].metadata.key))
+        if len(matching) > 1:
+            self._queue.add(Work("several", pod.metadata.key, matching[0].metadata.name))
+
+    def pod_marked(self, pod: Pod) -> None:
+        """Have a pod looked at again if it bears a mark that may turn out to be stale."""
+        left = self._seconds_marked(pod)
+        if left is not None:
+            self._queue.add_after(Work("stale", pod.metadata.key), left)
+
+    async def _sync(self, work: Work) -> float | None:
+        if work.what == "stale":
+            return await self._clear_mark(work.key)
+        if work.what == "several":
+            await self._tell_of_several(work)
+            return None
+        budget = self._budgets.objects.get(work.key)
+        return None if budget is None else await self._work_out(budget)
+
+    async def _work_out(self, budget: Budget) -> float | None:
+        try:
+            return await self._try(budget)
+        except (ApiError, BudgetError) as error:
+            if isinstance(error, ApiError) and error.status == 409:
+                raise  # somebody else wrote; their change brings us back
+            why = error.message if isinstance(error, ApiError) else str(error)
+            await self._write(budget, failed_status(budget, why, self._now()))
+            return None
+
+    async def _try(self, budget: Budget) -> float | None:
+        pods = await self._selected(budget)
+        expected, wanted = await self._wanted(budget, pods)
+        now_ns = self._clock.now_ns()
+        promised = still_promised(budget, pods, now_ns)
+        for pod in promised.overdue:
+            namespace = budget.metadata.namespace
+            told = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
+            await self._recorder.warning(pod.reference, "NotDeleted", told)
+        healthy = count_healthy(pods, promised.pods, now_ns)
+        status = new_status(budget, expected, wanted, healthy, promised.pods, self._now())
+        if status is not None:
+            await self._write(budget, status)
+        return promised.again_in
+
+    async def _selected(self, budget: Budget) -> Sequence[Pod]:
+        try:
+            selector = budget.selector()
+        except BudgetError as error:
+            told = f"Failed to get pods: {error}"
+            await self._recorder.warning(budget.reference, "NoPods", told)
+            raise
+        pods = [
+            pod
+            for pod in self._pods.objects.by(BY_NAMESPACE, budget.metadata.namespace)
+            if selector is not None and selector.matches(pod.metadata.labels or {})
+        ]
+        if not pods:
+            await self._recorder.normal(budget.reference, "NoPods", "No matching pods found")
+        return pods
+
+    async def _wanted(self, budget: Budget, pods: Sequence[Pod]) -> tuple[int, int]:
+        try:
+            scale, unmanaged = await self._scales.total(pods) if budget.needs_scale else (0, ())
+            wanted = desired(budget.spec, len(pods), scale)
+        except (ApiError, BudgetError) as error:
+            why = error.message if isinstance(error, ApiError) else str(error)
+            told = f"Failed to calculate the number of expected pods: {why}"
+            reason = "CalculateExpectedPodCountFailed"
+            await self._recorder.warning(budget.reference, reason, told)
+            raise
+        if unmanaged:
+            told = _UNMANAGED.format(as_go_prints(budget.spec.selector))
+            await self._recorder.warning(budget.reference, "UnmanagedPods", told)
+        return wanted
+
+    async def _write(self, budget: Budget, status: BudgetStatus) -> None:
+        meta = budget.metadata
+        path = POD_DISRUPTION_BUDGETS.object(meta.name, meta.namespace).subresource("status")
+        body = msgspec.json.encode(status_patch(budget, status))
+        try:
+            await self._client.patch(path, PatchType.MERGE, body, bytes)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def _tell_of_several(self, work: Work) -> None:
+        pod = self._pods.objects.get(work.key)
+        if pod is not None:
+            meta = pod.metadata
+            told = (
+                f'Pod "{meta.namespace}"/"{meta.name}" matches multiple PodDisruptionBudgets.  '
+                f'Chose "{work.chosen}" arbitrarily.'
+            )
+            await self._recorder.warning(pod.reference, "MultiplePodDisruptionBudgets", told)
+
+    async def _clear_mark(self, key: str) -> float | None:
+        pod = self._pods.objects.get(key)
+        left = None if pod is None else self._seconds_marked(pod)
+        if pod is None or left is None:
+            return None
+        if left > 0:
+            return left
+        await self._writer.set_condition(pod, {"type": "DisruptionTarget", "status": "False"})
+        return None
+
+    def _seconds_marked(self, pod: Pod) -> float | None:
+        """Give the seconds until a pod's mark is stale; None if it has none that can be."""
+        mark = pod.condition("DisruptionTarget")
+        if mark is None or mark.status != "True" or pod.metadata.deleting or pod.finished:
+            return None
+        if mark.reason == "TerminationByKubelet":
+            return None
+        age = (self._clock.now_ns() - moment(mark.last_transition_time)) / NS_PER_SECOND
+        return max(0.0, DELETION_TIMEOUT_SECONDS - age)
+
+    def _budgets_of(self, pod: Pod) -> list[Budget]:
+        labels = pod.metadata.labels or {}
+        return [
+            budget
+            for budget in self._budgets.objects.by(BY_NAMESPACE, pod.metadata.namespace)
+            if _selects(budget, labels)
+        ]
+
+    def _now(self) -> str:
+        return rfc3339(self._clock.now_ns())
+
+
+class _Budgets:
+    """Budgets, as they come and change."""
+
+    def __init__(self, queue: WorkQueue[Work]) -> None:
+        self._queue = queue
+
+    def added(self, item: Budget) -> None:
+        self._queue.add(Work("budget", item.metadata.key))
+
+    def updated(self, _old: Budget, new: Budget) -> None:
+        self.added(new)
+
+    def removed(self, item: Budget) -> None:
+        """A budget that has gone has no status."""
+
+
+class _Pods:
+    """Pods, as they come, change and go."""
+
+    def __init__(self, of: DisruptionController) -> None:
+        self._of = of
+
+    def added(self, item: Pod) -> None:
+        self._of.pod_changed(item)
+        self._of.pod_marked(item)
+
+    def updated(self, _old: Pod, new: Pod) -> None:
+        self.added(new)
+
+    def removed(self, item: Pod) -> None:
+        self._of.pod_changed(item)
+
+
+def _selects(budget: Budget, labels: dict[str, str]) -> bool:
+    try:
+        selector = budget.selector()
+    except BudgetError:
+        return False
+    return selector is not None and selector.matches(labels)
+
+
+def as_go_prints(selector: Selector | None) -> str:
+    """Write a label selector as Go's ``%v`` does, for events that quote one."""
+    given = selector or Selector()
+    labels = "".join(f"{key}: {value}," for key, value in sorted((given.matchLabels or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},"
+        f"Values:[{' '.join(each.values or ())}],}},"
+        for each in given.matchExpressions or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

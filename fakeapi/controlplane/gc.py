@@ -1,0 +1,295 @@
+"""Garbage collection: what no owner is left to want goes, and owners wait for it where asked to.
+
+The graph (:mod:`fakeapi.controlplane.graph`) says what to look at; what to do then depends on the
+owners as the server has them at that moment:
+
+    references of the object            it
+    one leads to an owner that stays    stays, without its references to those that are gone or
+                                        wait for their dependents
+    none; some owner waits for its      is deleted in the foreground if it has dependents itself
+    dependents
+    all lead nowhere                    is deleted, as its finalizers say, else in the background
+
+An object that is deleted in the foreground waits until no dependent blocks it any more; then the
+finalizer is taken away. One that is to be orphaned is first taken out of its dependents'
+references. Cycles are broken by making references non-blocking.
+
+What the server serves is asked for every 30 seconds, so that new kinds are found. Events are never
+collected. Work begins once everything has been seen, or after 30 seconds.
+
+Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Propagation
+from extender.kube.controller import Controller, RetryError
+from extender.kube.discovery import Discovered, ServedResource, discover
+from extender.kube.events import EventRecorder, ObjectReference
+from extender.kube.metadata import ObjectMeta, OwnerReference, PartialObject, decode_partial
+from extender.kube.resources import ObjectPath, Resource
+from extender.kube.transport import TransportError
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controlplane.graph import FOREGROUND, ORPHAN, Graph, Identity, Node
+from fakeapi.controlplane.ownership import OwnedObjects
+from fakeapi.controlplane.part import Setting
+
+SYNC_SECONDS: Final = 30.0
+
+_EVENTS: Final = "events"
+_COMPONENT: Final = "garbage-collector-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One thing to do: ``act`` is ``delete``, ``orphan`` or ``report`` (with whom it is about)."""
+
+    act: str
+    uid: str
+    reported: tuple[Identity, Identity] | None = None
+
+
+class GarbageCollector:
+    """The part ``gc``."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._client = setting.client
+        self._objects = OwnedObjects(setting.client)
+        self._informers = setting.informers
+        self._clock = setting.clock
+        self._recorder = EventRecorder(setting.client, setting.clock, _COMPONENT)
+        self._queue: WorkQueue[Work] = WorkQueue(setting.clock)
+        self._graph = Graph(_Worklist(self._queue))
+        self._discovered = Discovered(())
+        self._watched: dict[Resource, _Monitor] = {}
+        self.controller = Controller("gc", self._queue, self._sync)
+
+    async def run(self) -> None:
+        """Watch everything, and collect."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._rediscover()
+                await self._first_sight(group)
+                group.create_task(self._keep_discovering())
+                group.create_task(self.controller.run())
+        finally:
+            self._queue.close()
+            for resource in tuple(self._watched):
+                self._stop_watching(resource)
+
+    async def _keep_discovering(self) -> None:
+        while True:
+            await self._clock.sleep(SYNC_SECONDS)
+            await self._rediscover()
+
+    async def _rediscover(self) -> None:
+        try:
+            self._discovered = await discover(self._client)
+        except (ApiError, MalformedError, TransportError):
+            return  # what was known holds until the server answers again
+        found = [r for r in self._discovered.deletable() if r.resource.plural != _EVENTS]
+        wanted = {served.resource: served for served in found}
+        for gone in [r for r in self._watched if r not in wanted and not self._is_silent(r)]:
+            self._stop_watching(gone)
+        for resource, served in wanted.items():
+            if resource not in self._watched:
+                monitor = self._watched[resource] = _Monitor(self._graph, served)
+                self._informers.of(resource, _decode).objects.add_handler(monitor)
+
+    def _stop_watching(self, resource: Resource) -> None:
+        """Forget a resource; its objects were not seen to go, so nothing follows for others."""
+        self._watched.pop(resource).closed = True
+        self._informers.drop(resource, _decode)
+
+    def _is_silent(self, resource: Resource) -> bool:
+        """Tell whether a resource is only missing because its group did not answer."""
+        version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+        return version in self._discovered.failures
+
+    async def _first_sight(self, group: asyncio.TaskGroup) -> None:
+        seen = group.create_task(self._see_all())
+        late = group.create_task(self._clock.sleep(SYNC_SECONDS))
+        await asyncio.wait((seen, late), return_when=asyncio.FIRST_COMPLETED)
+        seen.cancel()
+        late.cancel()
+
+    async def _see_all(self) -> None:
+        for resource in tuple(self._watched):
+            await self._informers.of(resource, _decode).wait_synced()
+
+    async def _sync(self, work: Work) -> None:
+        if work.reported is not None:
+            await self._report(*work.reported)
+            return
+        node = self._graph.get(work.uid)
+        if node is None:
+            return  # it went while this waited
+        if work.act == "orphan":
+            await self._orphan(node)
+        elif not await self._attempt_to_delete(node):
+            self._graph.denied(node.identity)
+        elif node.virtual:
+            raise RetryError(f"{node.identity} has not been seen yet")
+
+    async def _report(self, dependent: Identity, owner: Identity) -> None:
+        fields = (dependent.api_version, dependent.kind, dependent.namespace, dependent.name)
+        message = f'ownerRef {owner} does not exist in namespace "{dependent.namespace}"'
+        about = ObjectReference(*fields, dependent.uid)
+        await self._recorder.warning(about, "OwnerRefInvalidNamespace", message)
+
+    async def _attempt_to_delete(self, node: Node) -> bool:
+        """Delete a node's object if it is to go; False if there is none."""
+        if node.deleting and not node.deleting_dependents:
+            return True  # it is on its way; when it has gone, its dependents' turn comes
+        path = self._path(node.identity)
+        latest = await self._objects.get(path)
+        if latest is None or latest.uid != node.identity.uid:
+            return False
+        if node.deleting_dependents:
+            await self._finish_foreground(node, path)
+            return True
+        if latest.owner_references:
+            return await self._judge(node, path, latest)
+        return True
+
+    async def _finish_foreground(self, node: Node, path: ObjectPath) -> None:
+        blocking = node.blocking_dependents
+        for dependent in blocking:
+            if not dependent.deleting_dependents:
+                self._queue.add(Work("delete", dependent.identity.uid))
+        if not blocking:
+            await self._objects.remove_finalizer(path, FOREGROUND)
+
+    async def _judge(self, node: Node, path: ObjectPath, latest: ObjectMeta) -> bool:
+        owners = await self._classify(node, latest.owner_references or ())
+        if owners is None:
+            return True
+        if owners.solid:
+            leaving = [owner.uid for owner in (*owners.dangling, *owners.waiting)]
+            if leaving:
+                await self._objects.remove_owners(path, node.identity.uid, leaving)
+            return True
+        if owners.waiting and node.dependents:
+            if any(each.deleting_dependents for each in node.dependents.values()):
+                await self._objects.unblock_owners(path, node.identity.uid, node.owners)
+                latest = await self._objects.get(path) or latest
+            return await self._objects.delete(path, latest, Propagation.FOREGROUND)
+        return await self._objects.delete(path, latest, _propagation(latest))
+
+    async def _classify(self, node: Node, owners: Sequence[OwnerReference]) -> _Owners | None:
+        """Tell the owners apart; None if a reference is such as no owner can ever fit."""
+        found = _Owners([], [], [])
+        for owner in owners:
+            served = self._served(owner.api_version, owner.kind)
+            if served.resource.namespaced and not node.identity.namespace:
+                return None
+            meta = await self._owner(node, owner, served)
+            if meta is None:
+                found.dangling.append(owner)
+            elif meta.deleting and FOREGROUND in (meta.finalizers or ()):
+                found.waiting.append(owner)
+            else:
+                found.solid.append(owner)
+        return found
+
+    async def _owner(
+        self, node: Node, owner: OwnerReference, served: ServedResource
+    ) -> ObjectMeta | None:
+        place = node.identity.namespace if served.resource.namespaced else ""
+        meta = await self._objects.get(served.resource.object(owner.name, place))
+        return meta if meta is not None and meta.uid == owner.uid else None
+
+    async def _orphan(self, node: Node) -> None:
+        for dependent in tuple(node.dependents.values()):
+            path = self._path(dependent.identity)
+            await self._objects.remove_owners(path, dependent.identity.uid, [node.identity.uid])
+        await self._objects.remove_finalizer(self._path(node.identity), ORPHAN)
+
+    def _path(self, identity: Identity) -> ObjectPath:
+        resource = self._served(identity.api_version, identity.kind).resource
+        if resource.namespaced and not identity.namespace:
+            raise RetryError(f"{identity}: a {identity.kind} has a namespace")
+        return resource.object(identity.name, identity.namespace if resource.namespaced else "")
+
+    def _served(self, api_version: str, kind: str) -> ServedResource:
+        served = self._discovered.of_kind(api_version, kind)
+        if served is None:  # perhaps of a kind that is to come
+            raise RetryError(f"no kind {kind!r} in version {api_version!r} is served")
+        return served
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """References by what they lead to: one that stays, nothing, one that waits for dependents."""
+
+    solid: list[OwnerReference]
+    dangling: list[OwnerReference]
+    waiting: list[OwnerReference]
+
+
+def _decode(raw: msgspec.Raw) -> PartialObject:
+    """Read what tells who owns whom, and keep no more of what may be many objects.
+
+    It is a decoder of our own, so that these copies are shared with nobody.
+    """
+    item = decode_partial(raw)
+    item.metadata.labels = item.metadata.annotations = None
+    return item
+
+
+class _Worklist:
+    """What the graph wants to be looked at, as keys of a queue."""
+
+    def __init__(self, queue: WorkQueue[Work]) -> None:
+        self._queue = queue
+
+    def attempt_to_delete(self, uid: str) -> None:
+        self._queue.add(Work("delete", uid))
+
+    def attempt_later(self, uid: str) -> None:
+        self._queue.add_rate_limited(Work("delete", uid))
+
+    def attempt_to_orphan(self, uid: str) -> None:
+        self._queue.add(Work("orphan", uid))
+
+    def report_misplaced(self, dependent: Identity, owner: Identity) -> None:
+        self._queue.add(Work("report", dependent.uid, (dependent, owner)))
+
+
+class _Monitor:
+    """What is seen of one resource, told to the graph."""
+
+    def __init__(self, graph: Graph, served: ServedResource) -> None:
+        self._graph = graph
+        self._served = served
+        self.closed = False
+
+    def added(self, item: PartialObject) -> None:
+        self._graph.saw(self._identity(item), item.metadata)
+
+    def updated(self, old: PartialObject, new: PartialObject) -> None:
+        self._graph.saw(self._identity(new), new.metadata, old.metadata)
+
+    def removed(self, item: PartialObject) -> None:
+        if not self.closed:
+            self._graph.lost(self._identity(item))
+
+    def _identity(self, item: PartialObject) -> Identity:
+        meta, of = item.metadata, self._served
+        return Identity(of.kind, of.api_version, meta.namespace, meta.name, meta.uid)
+
+
+def _propagation(meta: ObjectMeta) -> Propagation:
+    """Give what an object's finalizers already say of its dependents."""
+    finalizers = meta.finalizers or ()
+    if ORPHAN in finalizers:
+        return Propagation.ORPHAN
+    return Propagation.FOREGROUND if FOREGROUND in finalizers else Propagation.BACKGROUND

@@ -1,0 +1,274 @@
+"""Who owns whom, as the garbage collector knows it from watching.
+
+A node stands for an object. An owner that has been named but not seen yet is a *virtual* node, at
+the coordinates by which it was named; it is checked against the server, and becomes real when its
+object is seen, or vanishes when the server says that there is none. The graph only thinks: what is
+to be looked at it says to its :class:`Worklist`.
+
+    seen                                         to be looked at
+    an object with an owner never heard of       the owner (does it exist?)
+    an owner that is not where it was named      the object (are its references good?)
+    an object has gone                           its dependents; its owners that wait for it
+    deletion begins, finalizer foreground        its dependents, and itself
+    deletion begins, finalizer orphan            it is to be orphaned
+    a blocking reference was taken away          the owner
+
+A reference names its owner by UID *and* by kind, name and, unless the owner is cluster-wide, its
+own namespace. Dependents that name one UID by different coordinates are kept apart: only those
+whose coordinates the server has denied are affected by that.
+
+Upstream remembers for a while which owners are absent, to save requests. Here the server is always
+asked: a world that is restored brings back UIDs that were gone.
+
+Source: kubernetes/pkg/controller/garbagecollector/graph_builder.go, graph.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from extender.kube.metadata import ObjectMeta, OwnerReference
+
+ORPHAN: Final = "orphan"
+FOREGROUND: Final = "foregroundDeletion"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """An object's coordinates, in the order of their significance; "" is no namespace."""
+
+    kind: str
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        place = f"namespace: {self.namespace}, name: {self.name}, uid: {self.uid}"
+        return f"[{self.api_version}/{self.kind}, {place}]"
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """An object, seen or only named (``virtual``)."""
+
+    identity: Identity
+    owners: Sequence[OwnerReference] = ()
+    dependents: dict[str, Node] = field(default_factory=dict)
+    virtual: bool = False
+    deleting: bool = False
+    deleting_dependents: bool = False
+
+    @property
+    def blocking_dependents(self) -> Collection[Node]:
+        """The dependents that the object's deletion in the foreground waits for."""
+        return [
+            dependent
+            for dependent in self.dependents.values()
+            if any(o.uid == self.identity.uid and o.block_owner_deletion for o in dependent.owners)
+        ]
+
+
+class Worklist(Protocol):
+    """Where the graph says what is to be looked at, by UID."""
+
+    def attempt_to_delete(self, uid: str) -> None:
+        """See whether the object is to go, or whether there is such an object at all."""
+        ...
+
+    def attempt_later(self, uid: str) -> None:
+        """The same, but not at once."""
+        ...
+
+    def attempt_to_orphan(self, uid: str) -> None:
+        """Take the object out of its dependents' references, and its finalizer away."""
+        ...
+
+    def report_misplaced(self, dependent: Identity, owner: Identity) -> None:
+        """Tell people that a reference leads into another namespace."""
+        ...
+
+
+class Graph:
+    """Nodes by UID; see the module's rules."""
+
+    def __init__(self, worklist: Worklist) -> None:
+        self._worklist = worklist
+        self._nodes: dict[str, Node] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, uid: str) -> Node | None:
+        """Give the node of a UID."""
+        return self._nodes.get(uid)
+
+    def saw(self, identity: Identity, meta: ObjectMeta, before: ObjectMeta | None = None) -> None:
+        """Take in an object that is new, or that was ``before`` until now."""
+        node = self._nodes.get(identity.uid)
+        if node is None:
+            node = self._nodes[identity.uid] = Node(identity)
+        elif node.virtual:
+            self._has_come(node, identity)
+        node.identity = identity
+        self._set_owners(node, tuple(meta.owner_references or ()))
+        node.deleting = node.deleting or meta.deleting
+        self._note_deletion(node, meta, before)
+
+    def lost(self, identity: Identity) -> None:
+        """Take in that a watched object has gone."""
+        node = self._nodes.get(identity.uid)
+        if node is not None:
+            self._remove(node)
+
+    def denied(self, identity: Identity) -> None:
+        """Take in that the server knows of no object at these coordinates."""
+        node = self._nodes.get(identity.uid)
+        if node is None:
+            return
+        matching, others = partition(node.dependents.values(), identity)
+        if node.virtual and not others:
+            self._remove(node)
+        elif node.virtual:
+            self._look_at_all(matching)
+            if node.identity == identity:
+                self._try_elsewhere(node, others)
+        elif node.identity == identity:
+            self._remove(node)
+        else:
+            self._look_at_all(matching)
+
+    def _has_come(self, node: Node, identity: Identity) -> None:
+        if identity != node.identity:
+            for dependent in partition(node.dependents.values(), identity)[1]:
+                if identity.namespace not in ("", dependent.identity.namespace):
+                    self._report(dependent, identity.uid)
+                self._worklist.attempt_to_delete(dependent.identity.uid)
+        node.virtual = False
+
+    def _set_owners(self, node: Node, owners: Sequence[OwnerReference]) -> None:
+        before, after = ({owner.uid: owner for owner in each} for each in (node.owners, owners))
+        node.owners = owners
+        for uid, old in before.items():
+            now = after.get(uid)
+            if old.block_owner_deletion and not (now and now.block_owner_deletion):
+                self._look_at(uid)
+        self._join([owner for uid, owner in after.items() if uid not in before], node)
+        for uid in before:
+            if uid not in after and (owner_node := self._nodes.get(uid)):
+                owner_node.dependents.pop(node.identity.uid, None)
+
+    def _join(self, owners: Iterable[OwnerReference], node: Node) -> None:
+        """Make a node its owners' dependent; it is looked at if a reference may be wrong."""
+        doubtful = False
+        for owner in owners:
+            found = self._nodes.get(owner.uid)
+            if found is None:
+                named = identity_of(owner, node.identity.namespace)
+                found = self._nodes[owner.uid] = Node(named, virtual=True)
+                self._worklist.attempt_to_delete(owner.uid)
+            elif not doubtful:
+                doubtful = self._is_doubtful(owner, found, node)
+            found.dependents[node.identity.uid] = node
+        if doubtful:
+            self._worklist.attempt_to_delete(node.identity.uid)
+
+    def _is_doubtful(self, owner: OwnerReference, found: Node, node: Node) -> bool:
+        namespace = found.identity.namespace
+        if namespace and namespace != node.identity.namespace:
+            if not found.virtual:
+                self._report(node, owner.uid)
+            return True
+        if identity_of(owner, namespace) != found.identity:
+            return True
+        return found.virtual and namespace != node.identity.namespace
+
+    def _note_deletion(self, node: Node, meta: ObjectMeta, before: ObjectMeta | None) -> None:
+        uid = node.identity.uid
+        if _waits_for(meta, ORPHAN) and not _waits_for(before, ORPHAN):
+            self._worklist.attempt_to_orphan(uid)
+        elif _waits_for(meta, FOREGROUND) and not _waits_for(before, FOREGROUND):
+            node.deleting_dependents = True
+            for dependent in tuple(node.dependents):
+                self._worklist.attempt_to_delete(dependent)
+            self._worklist.attempt_to_delete(uid)
+
+    def _remove(self, node: Node) -> None:
+        del self._nodes[node.identity.uid]
+        for owner in node.owners:
+            if found := self._nodes.get(owner.uid):
+                found.dependents.pop(node.identity.uid, None)
+        for dependent in tuple(node.dependents):
+            self._worklist.attempt_to_delete(dependent)
+        for owner in node.owners:
+            waiting = self._nodes.get(owner.uid)
+            if waiting is not None and waiting.deleting_dependents:
+                self._worklist.attempt_to_delete(owner.uid)
+
+    def _look_at_all(self, dependents: Sequence[Node]) -> None:
+        for dependent in dependents:
+            self._worklist.attempt_to_delete(dependent.identity.uid)
+
+    def _try_elsewhere(self, node: Node, dependents: Sequence[Node]) -> None:
+        """Look for a virtual node's object by the next coordinates that others name it by."""
+        elsewhere = alternative(dependents, node.identity)
+        if elsewhere is not None:
+            node.identity = elsewhere
+            self._worklist.attempt_later(elsewhere.uid)
+
+    def _look_at(self, uid: str) -> None:
+        if uid in self._nodes:
+            self._worklist.attempt_to_delete(uid)
+
+    def _report(self, dependent: Node, uid: str) -> None:
+        for owner in dependent.owners:
+            if owner.uid == uid:
+                named = identity_of(owner, dependent.identity.namespace)
+                self._worklist.report_misplaced(dependent.identity, named)
+                return
+
+
+def identity_of(owner: OwnerReference, namespace: str) -> Identity:
+    """Give the coordinates that a reference names, seen from a namespace."""
+    return Identity(owner.kind, owner.api_version, namespace, owner.name, owner.uid)
+
+
+def partition(dependents: Iterable[Node], owner: Identity) -> tuple[list[Node], list[Node]]:
+    """Give the dependents that name an owner by just these coordinates, and those by others.
+
+    One with several references to the same UID can be in both.
+    """
+    matching, others = [], []
+    for dependent in dependents:
+        namespace = dependent.identity.namespace
+        elsewhere = owner.namespace not in ("", namespace)
+        named = [identity_of(o, owner.namespace) for o in dependent.owners if o.uid == owner.uid]
+        if not elsewhere and any(each == owner for each in named):
+            matching.append(dependent)
+        if elsewhere or any(each != owner for each in named):
+            others.append(dependent)
+    return matching, others
+
+
+def alternative(dependents: Iterable[Node], absent: Identity) -> Identity | None:
+    """Give the next other coordinates, after the absent ones and then from the beginning."""
+    named = {
+        _generalised(identity_of(owner, dependent.identity.namespace), absent)
+        for dependent in dependents
+        for owner in dependent.owners
+        if owner.uid == absent.uid
+    }
+    others = sorted(named - {absent})
+    return next((each for each in others if each > absent), next(iter(others), None))
+
+
+def _generalised(named: Identity, absent: Identity) -> Identity:
+    """Drop the namespace if the absent coordinates show that the kind has none."""
+    same = (named.kind, named.api_version) == (absent.kind, absent.api_version)
+    return replace(named, namespace="") if same and not absent.namespace else named
+
+
+def _waits_for(meta: ObjectMeta | None, finalizer: str) -> bool:
+    return meta is not None and meta.deleting and finalizer in (meta.finalizers or ())

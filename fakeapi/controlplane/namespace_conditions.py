@@ -1,0 +1,121 @@
+"""What a namespace that is being emptied says of it, in its conditions.
+
+    condition                                     true when
+    NamespaceDeletionDiscoveryFailure             the server could not say what it serves
+    NamespaceDeletionGroupVersionParsingFailure   it named a version that makes no sense
+    NamespaceDeletionContentFailure               something could not be deleted
+    NamespaceContentRemaining                     something is still there
+    NamespaceFinalizersRemaining                  and waits for finalizers
+
+All five stand there from the first pass on, false where all is well.
+
+Source: kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from extender.kube.resources import Resource
+
+Condition = dict[str, Any]
+
+_WELL: Final[Mapping[str, tuple[str, str]]] = {
+    "NamespaceDeletionDiscoveryFailure": (
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": ("ContentRemoved", "All content successfully removed"),
+}
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass over a namespace's content has found.
+
+    ``undiscovered`` and ``undeleted`` are errors in words; ``remaining`` counts objects, and
+    ``finalizers`` those that bear each finalizer. ``estimate``: in how many seconds it is worth to
+    look again.
+    """
+
+    undiscovered: Mapping[str, str] = field(default_factory=dict)
+    undeleted: list[str] = field(default_factory=list)
+    remaining: dict[Resource, int] = field(default_factory=dict)
+    finalizers: dict[str, int] = field(default_factory=dict)
+    estimate: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything went wrong, so that nothing can be said of what remains."""
+        return bool(self.undiscovered or self.undeleted)
+
+
+def conditions_after(
+    found: Pass, before: Sequence[Mapping[str, Any]], now: str
+) -> list[Condition] | None:
+    """Give the conditions after a pass, None if they are as they were ``before``."""
+    failing = dict(_failing(found))
+    wanted = [_condition(name, failing.get(name)) for name in _WELL]
+    after = [dict(condition) for condition in before]
+    changed = False
+    for condition in wanted:
+        old = next((c for c in after if c.get("type") == condition["type"]), None)
+        if old is None:
+            after.append({**condition, "lastTransitionTime": now})
+        elif any(old.get(name) != value for name, value in condition.items()):
+            same = old.get("status") == condition["status"]
+            old.update(condition, lastTransitionTime=old.get("lastTransitionTime") if same else now)
+        else:
+            continue
+        changed = True
+    return after if changed else None
+
+
+def _condition(name: str, failing: tuple[str, str] | None) -> Condition:
+    reason, message = failing or _WELL[name]
+    status = "True" if failing else "False"
+    return {"type": name, "status": status, "reason": reason, "message": message}
+
+
+def _failing(found: Pass) -> list[tuple[str, tuple[str, str]]]:
+    failing = []
+    if found.undiscovered:
+        message = _undiscovered(found.undiscovered)
+        failing.append(("NamespaceDeletionDiscoveryFailure", ("DiscoveryFailed", message)))
+    if found.undeleted:
+        told = ", ".join(sorted(found.undeleted))
+        message = f"Failed to delete all resource types, {len(found.undeleted)} remaining: {told}"
+        failing.append(("NamespaceDeletionContentFailure", ("ContentDeletionFailed", message)))
+    if found.remaining:
+        listed = sorted(
+            f"{resource.plural}.{resource.group} has {number} resource instances"
+            for resource, number in found.remaining.items()
+        )
+        message = f"Some resources are remaining: {', '.join(listed)}"
+        failing.append(("NamespaceContentRemaining", ("SomeResourcesRemain", message)))
+    if found.finalizers:
+        listed = sorted(
+            f"{name} in {number} resource instances" for name, number in found.finalizers.items()
+        )
+        message = f"Some finalizers are remaining: {', '.join(listed)}"
+        failing.append(("NamespaceFinalizersRemaining", ("SomeFinalizerRemain", message)))
+    return failing
+
+
+def _undiscovered(failures: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{version}: {why}" for version, why in sorted(failures.items()))
+    return (
+        f"Discovery failed for some groups, {len(failures)} failing: "
+        f"unable to retrieve the complete list of server APIs: {listed}"
+    )

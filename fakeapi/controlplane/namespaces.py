@@ -1,0 +1,226 @@
+"""Namespaces that are told to go: their content goes first, of every kind there is, then they.
+
+    deleted ──► Terminating ──► content deleted, of all kinds ──► finalizer taken away ──► gone
+                     ▲                     │ something remains
+                     └── estimate/2 + 1 s ─┘
+
+What the server serves is asked for in every pass, so custom kinds are emptied, too; a kind that
+cannot be read keeps the namespace. Pods go first, and nothing else before the last of them has gone
+(KEP-5080): a pod may still need its secrets and policies. Pods that are given time to end are
+waited for as long as the longest of them takes, objects with finalizers 15 seconds at a time.
+
+A namespace is first looked at five seconds after it was told to go, so that every API server has
+heard of it and nothing new appears behind the broom, as upstream waits.
+
+Source: kubernetes/pkg/controller/namespace/namespace_controller.go,
+deletion/namespaced_resources_deleter.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from extender.kube.api_error import ApiError
+from extender.kube.client import Client, PatchType, Propagation, Selection
+from extender.kube.controller import Controller, RetryError
+from extender.kube.discovery import Discovered, ServedResource, discover
+from extender.kube.events import rfc3339
+from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
+from extender.kube.resources import NAMESPACES, PODS, Resource
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controlplane.namespace_conditions import Pass, conditions_after
+from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.shapes import Namespace, Pod, decode_namespace, decode_pod, moment
+
+GRACE_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 60.0
+FINALIZER: Final = "kubernetes"
+
+_FINALIZER_SECONDS: Final = 15
+_DEFAULT_GRACE_SECONDS: Final = 30
+
+
+class NamespaceController:
+    """The part ``namespaces``."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._client = setting.client
+        self._clock = setting.clock
+        self._namespaces = setting.informers.of(NAMESPACES, decode_namespace)
+        self._queue: WorkQueue[str] = WorkQueue(setting.clock, RETRY_SECONDS)
+        self.controller = Controller("namespaces", self._queue, self._sync)
+
+    async def run(self) -> None:
+        """Empty and end namespaces."""
+        self._namespaces.objects.add_handler(_Told(self._queue))
+        await self._namespaces.wait_synced()
+        await self.controller.run()
+
+    async def _sync(self, name: str) -> float | None:
+        found = self._namespaces.objects.get(name)
+        if found is None or not found.metadata.deleting:
+            return None
+        namespace = await self._read(name)
+        if namespace is None or not namespace.metadata.deleting:
+            return None
+        if FINALIZER not in (namespace.spec.finalizers or ()):
+            return None
+        emptied = await Broom(self._client, name).sweep(self._age(namespace))
+        namespace = await self._report(namespace, emptied)
+        if emptied.failed:
+            raise RetryError(f"namespace {name}: {emptied}")
+        if emptied.estimate:
+            return emptied.estimate // 2 + 1
+        await self._finish(namespace)
+        return None
+
+    def _age(self, namespace: Namespace) -> float:
+        """Give how long ago the namespace was told to go, in seconds."""
+        told = moment(namespace.metadata.deletion_timestamp)
+        return (self._clock.now_ns() - told) / 10**9
+
+    async def _read(self, name: str) -> Namespace | None:
+        try:
+            return await self._client.get(NAMESPACES.object(name), decode_namespace)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def _report(self, namespace: Namespace, emptied: Pass) -> Namespace:
+        now = rfc3339(self._clock.now_ns())
+        conditions = conditions_after(emptied, namespace.status.conditions or (), now)
+        if conditions is None:
+            return namespace
+        patch = {
+            "metadata": {"resourceVersion": namespace.metadata.resource_version},
+            "status": {"phase": "Terminating", "conditions": conditions},
+        }
+        path = NAMESPACES.object(namespace.metadata.name).subresource("status")
+        body = msgspec.json.encode(patch)
+        return await self._client.patch(path, PatchType.MERGE, body, decode_namespace)
+
+    async def _finish(self, namespace: Namespace) -> None:
+        path = NAMESPACES.object(namespace.metadata.name)
+        try:
+            document = await self._client.get(path, msgspec.json.decode)
+            rest = [each for each in document["spec"]["finalizers"] if each != FINALIZER]
+            document["spec"] = {"finalizers": rest}
+            body = msgspec.json.encode(document)
+            await self._client.update(path.subresource("finalize"), body, bytes)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+class _Told:
+    """Puts namespaces into the queue that are told to go."""
+
+    def __init__(self, queue: WorkQueue[str]) -> None:
+        self._queue = queue
+
+    def added(self, item: Namespace) -> None:
+        if item.metadata.deleting:
+            self._queue.add_after(item.metadata.name, GRACE_SECONDS)
+
+    def updated(self, _old: Namespace, new: Namespace) -> None:
+        self.added(new)
+
+    def removed(self, item: Namespace) -> None:
+        """What has gone needs nothing."""
+
+
+class Broom:
+    """Sweeps one namespace, once."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._found = Pass()
+
+    async def sweep(self, age: float) -> Pass:
+        """Delete everything in the namespace, and give what is left of it.
+
+        ``age`` is how long ago the namespace was told to go, in seconds.
+        """
+        discovered = await self._discover()
+        content = [r for r in discovered.resources if r.resource.namespaced and "delete" in r.verbs]
+        for served in sorted(content, key=lambda each: each.resource != PODS):
+            try:
+                await self._sweep(served, age)
+            except ApiError as error:
+                self._found.undeleted.append(error.message)
+            if served.resource == PODS and (self._found.remaining or self._found.undeleted):
+                break  # what pods may need goes after them
+        return self._found
+
+    async def _discover(self) -> Discovered:
+        try:
+            discovered = await discover(self._client)
+        except ApiError as error:
+            self._found.undiscovered = {"": error.message}
+            return Discovered(())
+        self._found.undiscovered = discovered.failures
+        return discovered
+
+    async def _sweep(self, served: ServedResource, age: float) -> None:
+        resource = served.resource
+        estimate = await self._estimate(age) if resource == PODS else 0
+        await self._delete(served)
+        left = await self._list(resource) if "list" in served.verbs else ()
+        if not left:
+            return
+        self._found.estimate = max(self._found.estimate, estimate)
+        self._found.remaining[resource] = len(left)
+        for finalizer in (f for meta in left for f in meta.finalizers or ()):
+            self._found.finalizers[finalizer] = self._found.finalizers.get(finalizer, 0) + 1
+        if estimate:
+            return
+        if any(meta.finalizers for meta in left):
+            self._found.estimate = max(self._found.estimate, _FINALIZER_SECONDS)
+            return
+        group, version, plural = resource.group, resource.version, resource.plural
+        self._found.undeleted.append(
+            f"unexpected items still remain in namespace: {self._namespace} for gvr: "
+            f"{group}/{version}, Resource={plural}"
+        )
+
+    async def _delete(self, served: ServedResource) -> None:
+        """Delete a whole collection, or one object after the other where that is not to be had."""
+        resource = served.resource
+        if "deletecollection" in served.verbs:
+            collection = resource.collection(self._namespace)
+            await self._client.delete_collection(collection, Propagation.BACKGROUND)
+        elif "list" in served.verbs:
+            for meta in await self._list(resource):
+                path = resource.object(meta.name, self._namespace)
+                try:
+                    await self._client.delete(path, propagation=Propagation.BACKGROUND)
+                except ApiError as error:
+                    if error.status not in (404, 405):
+                        raise
+
+    async def _list(self, resource: Resource) -> Sequence[ObjectMeta]:
+        selection = Selection(self._namespace)
+        items: Sequence[PartialObject] = (
+            await self._client.list(resource, decode_partial, selection)
+        ).items
+        return [item.metadata for item in items]
+
+    async def _estimate(self, age: float) -> int:
+        """Give how many seconds the longest of the pods has to end; 0 if it should have ended."""
+        pods = (await self._client.list(PODS, decode_pod, Selection(self._namespace))).items
+        longest = max(map(_grace_seconds, filter(_counts, pods)), default=0)
+        return 0 if age >= longest else longest
+
+
+def _counts(pod: Pod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")
+
+
+def _grace_seconds(pod: Pod) -> int:
+    grace = pod.spec.termination_grace_period_seconds
+    return _DEFAULT_GRACE_SECONDS if grace is None else grace

@@ -1,0 +1,152 @@
+"""Whether a node is alive, by what its kubelet was last heard to say.
+
+A node's kubelet shows life by renewing its Lease (every 10 s) and by writing the node's status. It
+counts as heard when either has changed *while we looked*, by our own clock, so that clocks that
+disagree do no harm:
+
+    silent for more than        then
+    60 s since it was made,     conditions become Unknown: "Kubelet never posted node status."
+    never having said a thing
+    50 s                        they become Unknown: "Kubelet stopped posting node status."
+
+What a node's conditions mean for pods is written on it as taints:
+
+    condition                   taint, effect NoSchedule; of Ready also NoExecute
+    Ready False                 node.kubernetes.io/not-ready
+    Ready Unknown               node.kubernetes.io/unreachable
+    MemoryPressure True ...     node.kubernetes.io/memory-pressure ...
+    (spec.unschedulable)        node.kubernetes.io/unschedulable
+
+Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
+doNoScheduleTaintingPass).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fakeapi.controlplane.shapes import NS_PER_SECOND, Node, Taint, moment
+
+STARTUP_GRACE_SECONDS: Final = 60
+MONITOR_GRACE_SECONDS: Final = 50
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+
+_KUBELETS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
+    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
+    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
+    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
+    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+}
+_OURS: Final = frozenset(
+    (UNSCHEDULABLE, *(key for keys in _TAINTS.values() for key in keys.values()))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a kubelet was last heard to say, and when, in epoch nanoseconds of our clock.
+
+    ``heartbeat`` is None for a node that never had the condition Ready.
+    """
+
+    at_ns: int
+    heartbeat: str | None
+    renewed: str = ""
+
+
+def listen(heard: Heard | None, node: Node, renewed: str, now_ns: int) -> Heard:
+    """Take in a node as it is now; ``renewed`` is its Lease's time, "" if it has none."""
+    ready = node.condition("Ready")
+    if ready is None:
+        created = moment(node.metadata.creation_timestamp)
+        heard = heard or Heard(created, None)
+        if heard.heartbeat is not None:
+            heard = Heard(now_ns, None, heard.renewed)
+    else:
+        heartbeat = ready.last_heartbeat_time or ""
+        if heard is None or heard.heartbeat != heartbeat:
+            heard = Heard(now_ns, heartbeat, heard.renewed if heard else "")
+    if renewed != heard.renewed and moment(renewed) > moment(heard.renewed):
+        heard = replace(heard, at_ns=now_ns, renewed=renewed)
+    return heard
+
+
+def is_silent(heard: Heard, node: Node, now_ns: int) -> bool:
+    """Tell whether nothing has been heard of a node for too long."""
+    known = node.condition("Ready") is not None
+    grace = MONITOR_GRACE_SECONDS if known else STARTUP_GRACE_SECONDS
+    return now_ns > heard.at_ns + grace * NS_PER_SECOND
+
+
+def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
+    """Give the conditions to be written for a silent node; none if they stand there already."""
+    conditions = []
+    for type_ in _KUBELETS:
+        old = node.condition(type_)
+        if old is not None and old.status == "Unknown":
+            continue
+        since = old.last_heartbeat_time if old else node.metadata.creation_timestamp
+        ever = old is not None
+        conditions.append(
+            {
+                "type": type_,
+                "status": "Unknown",
+                "reason": "NodeStatusUnknown" if ever else "NodeStatusNeverUpdated",
+                "message": (
+                    "Kubelet stopped posting node status."
+                    if ever
+                    else "Kubelet never posted node status."
+                ),
+                "lastHeartbeatTime": since,
+                "lastTransitionTime": now,
+            }
+        )
+    return conditions
+
+
+def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
+    """Give the node's taints with those that its conditions ask for; None if nothing changes."""
+    wanted = {
+        key: None
+        for condition in node.status.conditions or ()
+        if (key := _TAINTS.get(condition.type, {}).get(condition.status))
+    }
+    if node.spec.unschedulable:
+        wanted[UNSCHEDULABLE] = None
+    present = list(node.spec.taints or ())
+    ours = {t.key for t in present if t.effect == NO_SCHEDULE and t.key in _OURS}
+    if ours == set(wanted):
+        return None
+    kept = [
+        taint
+        for taint in present
+        if not (taint.effect == NO_SCHEDULE and taint.key in ours - set(wanted))
+    ]
+    added = [Taint(key, None, NO_SCHEDULE, now) for key in wanted if key not in ours]
+    return [*kept, *added]
+
+
+def swapped(
+    taints: Iterable[Taint] | None, add: str, remove: Iterable[str], now: str
+) -> list[Taint] | None:
+    """Give NoExecute taints with ``add`` ("" for none) and without ``remove``; None if equal."""
+    present = list(taints or ())
+    without = frozenset(remove)
+    after = [t for t in present if not (t.effect == NO_EXECUTE and t.key in without)]
+    if add and not has_taint(after, add):
+        after.append(Taint(add, None, NO_EXECUTE, now))
+    return None if after == present else after
+
+
+def has_taint(taints: Iterable[Taint] | None, key: str) -> bool:
+    """Tell whether there is a NoExecute taint of a key."""
+    return any(taint.key == key and taint.effect == NO_EXECUTE for taint in taints or ())

@@ -1,0 +1,59 @@
+"""What a part of the control plane is, and what it is given.
+
+A part keeps its copies and notes what is to be done for as long as it runs; its controller does it,
+one key at a time, unless it is paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, Protocol, TypeAlias
+
+from extender.kube.client import Client
+from extender.kube.clock import Clock
+from extender.kube.controller import Controller
+from extender.kube.indexer import Thing
+from extender.kube.informers import Informers
+from fakeapi.controlplane.shapes import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a part works with: the way to the API server, shared copies, time and dice.
+
+    ``certificate`` is that of the API server's authority, in PEM; "" if it speaks plain HTTP.
+    """
+
+    client: Client
+    informers: Informers
+    clock: Clock
+    rng: Random
+    certificate: str = ""
+
+
+class Part(Protocol):
+    """One controller of the control plane."""
+
+    controller: Controller[Any]
+
+    async def run(self) -> None:
+        """Do its work until cancelled."""
+        ...
+
+
+MakePart: TypeAlias = Callable[[Setting], Part]
+
+BY_NAMESPACE: Final = "namespace"
+BY_NODE: Final = "node"
+
+
+def namespace_of(item: Thing) -> tuple[str]:
+    """Give what the index ``BY_NAMESPACE`` finds an object by."""
+    return (item.metadata.namespace,)
+
+
+def node_of(pod: Pod) -> tuple[str, ...]:
+    """Give what the index ``BY_NODE`` finds a pod by: its node, if it has one."""
+    return (pod.spec.node_name,) if pod.spec.node_name else ()

@@ -1,0 +1,153 @@
+"""The control plane as a whole: parts by name, each of them on, off, paused or stepped.
+
+    plane = ControlPlane(client, clock, rng, ("gc", "namespaces"))
+    plane.start()
+    plane["gc"].pause()          it notes what is to be done, and does nothing
+    await plane["gc"].step()     it does one thing
+    plane["gc"].resume()
+    plane["disruption"].start()  parts can be switched on and off at any time
+    await plane.stop()
+
+All parts share one client, one clock and, where they read the same, one copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from random import Random
+from typing import Final
+
+from extender.kube.client import Client
+from extender.kube.clock import Clock
+from extender.kube.informers import Informers, end
+from fakeapi.controlplane.disruption import DisruptionController
+from fakeapi.controlplane.gc import GarbageCollector
+from fakeapi.controlplane.namespaces import NamespaceController
+from fakeapi.controlplane.nodelifecycle import NodeLifecycleController
+from fakeapi.controlplane.part import MakePart, Part, Setting
+from fakeapi.controlplane.podgc import PodCollector
+from fakeapi.controlplane.serviceaccounts import AccountController
+from fakeapi.controlplane.tainteviction import TaintEvictor
+
+PARTS: Final[Mapping[str, MakePart]] = {
+    "gc": GarbageCollector,
+    "namespaces": NamespaceController,
+    "podgc": PodCollector,
+    "serviceaccounts": AccountController,
+    "disruption": DisruptionController,
+    "nodelifecycle": NodeLifecycleController,
+    "tainteviction": TaintEvictor,
+}
+DEFAULT_RUN: Final = "gc,namespaces"
+
+
+class UnknownPartError(ValueError):
+    """``run`` names a control-plane part that does not exist."""
+
+
+def parse_run(run: str) -> tuple[str, ...]:
+    """Read which parts are to run: ``none``, ``all``, or names with commas between.
+
+    Raises UnknownPartError.
+    """
+    if run in ("none", "all"):
+        return tuple(PARTS) if run == "all" else ()
+    names = tuple(dict.fromkeys(name.strip() for name in run.split(",")))
+    for name in names:
+        if name not in PARTS:
+            known = ", ".join(("none", "all", *PARTS))
+            raise UnknownPartError(f"run: no control-plane part {name!r}; expected one of: {known}")
+    return names
+
+
+class Switch:
+    """One part: off until it is started."""
+
+    def __init__(self, name: str, make: MakePart, setting: Setting) -> None:
+        self.name = name
+        self._make = make
+        self._setting = setting
+        self._part: Part | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._paused = False
+
+    @property
+    def on(self) -> bool:
+        """Whether the part runs, paused or not."""
+        return self._task is not None
+
+    @property
+    def paused(self) -> bool:
+        """Whether the part does nothing of its own accord."""
+        return self._paused
+
+    @property
+    def pending(self) -> int:
+        """How many things there are to be done at once."""
+        return len(self._part.controller.queue) if self._part else 0
+
+    def start(self) -> None:
+        """Switch the part on; it begins with what there is."""
+        if self._task is None:
+            self._part = self._make(self._setting)
+            if self._paused:
+                self._part.controller.queue.pause()
+            self._task = asyncio.create_task(self._part.run())
+
+    async def stop(self) -> None:
+        """Switch the part off; it forgets everything. Raises what had ended it before."""
+        task, self._task, self._part = self._task, None, None
+        if task is not None:
+            await end((task,))
+
+    def pause(self) -> None:
+        """Have the part note what is to be done, and do nothing."""
+        self._paused = True
+        if self._part is not None:
+            self._part.controller.queue.pause()
+
+    def resume(self) -> None:
+        """Have the part work again."""
+        self._paused = False
+        if self._part is not None:
+            self._part.controller.queue.resume()
+
+    async def step(self) -> str:
+        """Do the one thing that is next, and say what it was; "" if there is nothing to do."""
+        done = await self._part.controller.step() if self._part else None
+        return "" if done is None else str(done)
+
+
+class ControlPlane(Mapping[str, Switch]):
+    """All parts by name; ``run`` are those that :meth:`start` switches on."""
+
+    def __init__(
+        self, client: Client, clock: Clock, rng: Random, run: Iterable[str], certificate: str = ""
+    ) -> None:
+        self.run = tuple(run)
+        self._informers = Informers(client, clock, rng)
+        setting = Setting(client, self._informers, clock, rng, certificate)
+        self._switches = {name: Switch(name, make, setting) for name, make in PARTS.items()}
+
+    def __getitem__(self, name: str) -> Switch:
+        return self._switches[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._switches)
+
+    def __len__(self) -> int:
+        return len(self._switches)
+
+    def start(self) -> None:
+        """Switch on the parts that are to run."""
+        for name in self.run:
+            self._switches[name].start()
+
+    async def stop(self) -> None:
+        """Switch everything off; raises what had ended a part before."""
+        try:
+            for switch in self._switches.values():
+                await switch.stop()
+        finally:
+            await self._informers.stop()

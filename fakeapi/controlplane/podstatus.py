@@ -1,0 +1,80 @@
+"""What controllers write about pods: that they failed, are not ready, or are in the way.
+
+Conditions are merged by their type, as strategic patches merge them; a condition keeps the time of
+its transition as long as its status stays. Every write names the pod's UID, so that a namesake is
+left alone, and a pod that has gone meanwhile is no error.
+
+Source: kubernetes/pkg/util/pod (PatchPodStatus), pkg/api/v1/pod (UpdatePodCondition),
+pkg/controller/util/node (MarkPodsNotReady).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from extender.kube.api_error import ApiError
+from extender.kube.client import Client, PatchType
+from extender.kube.clock import Clock
+from extender.kube.events import rfc3339
+from extender.kube.resources import PODS, ObjectPath
+from fakeapi.controlplane.shapes import Pod
+
+DISRUPTED: Final[Mapping[str, str]] = {"type": "DisruptionTarget", "status": "True"}
+
+
+class PodWriter:
+    """Writes about pods, at a clock's time."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def fail_and_delete(self, pod: Pod, condition: Mapping[str, str] | None = None) -> None:
+        """Let a pod go at once, as failed unless it has finished."""
+        try:
+            if not pod.finished:
+                conditions = [self._stamped(pod, condition)] if condition else []
+                await self._patch(pod, {"phase": "Failed", "conditions": conditions})
+            await self._client.delete(_path(pod), uid=pod.metadata.uid, grace_period_seconds=0)
+        except ApiError as error:
+            _pass_if_gone(error)
+
+    async def disrupt_and_delete(self, pod: Pod, condition: Mapping[str, str]) -> None:
+        """Say why a pod goes, and let it go with its own grace period."""
+        try:
+            await self.set_condition(pod, condition)
+            await self._client.delete(_path(pod), uid=pod.metadata.uid)
+        except ApiError as error:
+            _pass_if_gone(error)
+
+    async def set_condition(self, pod: Pod, condition: Mapping[str, str]) -> None:
+        """Write a condition, unless the pod has it as it is. Raises ApiError, TransportError."""
+        old = pod.condition(condition["type"])
+        if old and all(getattr(old, name, "") == value for name, value in condition.items()):
+            return
+        await self._patch(pod, {"conditions": [self._stamped(pod, condition)]})
+
+    def _stamped(self, pod: Pod, condition: Mapping[str, str]) -> dict[str, Any]:
+        old = pod.condition(condition["type"])
+        same = old is not None and old.status == condition["status"]
+        kept = old.last_transition_time if old and same else None
+        now = rfc3339(self._clock.now_ns())
+        return {"lastProbeTime": None, **condition, "lastTransitionTime": kept or now}
+
+    async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> None:
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        path = _path(pod).subresource("status")
+        await self._client.patch(path, PatchType.STRATEGIC, msgspec.json.encode(patch), bytes)
+
+
+def _path(pod: Pod) -> ObjectPath:
+    return PODS.object(pod.metadata.name, pod.metadata.namespace)
+
+
+def _pass_if_gone(error: ApiError) -> None:
+    """Raise again what does not mean that the pod, or the one meant, is no longer there."""
+    if error.status not in (404, 409):
+        raise error

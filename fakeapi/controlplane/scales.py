@@ -1,0 +1,143 @@
+"""How many pods the controllers of some pods are to have.
+
+A pod of a ReplicaSet that belongs to a Deployment counts for the Deployment. Controllers of other
+kinds are asked through their scale subresource. Each controller counts once, and a pod without one
+counts nothing and is told of.
+
+Source: kubernetes/pkg/controller/disruption/disruption.go (finders, getExpectedScale).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from extender.kube.api_error import ApiError
+from extender.kube.discovery import ServedResource, discover
+from extender.kube.indexer import Indexer
+from extender.kube.metadata import ObjectMeta, OwnerReference
+from extender.kube.resources import REPLICA_SETS, Resource
+from fakeapi.controlplane.budgets import BudgetError
+from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.shapes import Pod, forgiving
+
+DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
+STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", namespaced=True)
+REPLICATION_CONTROLLERS: Final = Resource("", "v1", "replicationcontrollers", namespaced=True)
+
+
+class _Spec(Struct):
+    replicas: int | None = None
+
+    @property
+    def wanted(self) -> int:
+        """How many there are to be; one, if nothing is said."""
+        return 1 if self.replicas is None else self.replicas
+
+
+class _Workload(Struct):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: _Spec = field(default_factory=_Spec)
+
+
+_decode = forgiving(_Workload)
+_decode_scale = msgspec.json.Decoder(_Workload).decode
+
+
+class Scales:
+    """The scales of workloads, from watching and, for kinds of others, by asking."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._client = setting.client
+        of = setting.informers.of
+        self._shared = {
+            resource: of(resource, _decode)
+            for resource in (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, REPLICATION_CONTROLLERS)
+        }
+
+    async def wait_synced(self) -> None:
+        """Return once all workloads are known."""
+        await asyncio.gather(*(shared.wait_synced() for shared in self._shared.values()))
+
+    async def total(self, pods: Sequence[Pod]) -> tuple[int, Sequence[str]]:
+        """Give the sum of the scales, and the names of the pods that nobody controls.
+
+        Raises BudgetError, ApiError.
+        """
+        scales: dict[str, int] = {}
+        known: dict[str, None] = {}
+        unmanaged = []
+        for pod in pods:
+            owner = pod.metadata.controller
+            if owner is None:
+                unmanaged.append(pod.metadata.name)
+            elif owner.uid not in known:
+                uid, scale = await self._of(pod, owner)
+                known[owner.uid] = None
+                scales[uid] = scale
+        return sum(scales.values()), unmanaged
+
+    async def _of(self, pod: Pod, owner: OwnerReference) -> tuple[str, int]:
+        found = self._watched(owner, pod.metadata.namespace)
+        if found is None:
+            found = await self._asked(owner, pod.metadata.namespace)
+        if found is None:
+            raise BudgetError(f'found no controllers for pod "{pod.metadata.name}"')
+        return found
+
+    def _watched(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+        group = owner.api_version.rpartition("/")[0]
+        match (owner.kind, group):
+            case ("ReplicationController", ""):
+                return self._scale(REPLICATION_CONTROLLERS, owner, namespace)
+            case ("StatefulSet", "apps"):
+                return self._scale(STATEFUL_SETS, owner, namespace)
+            case ("ReplicaSet", "apps" | "extensions"):
+                return self._of_replica_set(owner, namespace)
+        return None
+
+    def _of_replica_set(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+        replica_set = self._objects(REPLICA_SETS).get(f"{namespace}/{owner.name}")
+        if replica_set is None or replica_set.metadata.uid != owner.uid:
+            return None
+        above = replica_set.metadata.controller
+        if above is not None and above.kind == "Deployment":
+            return self._scale(DEPLOYMENTS, above, namespace)
+        return owner.uid, replica_set.spec.wanted
+
+    def _scale(
+        self, resource: Resource, owner: OwnerReference, namespace: str
+    ) -> tuple[str, int] | None:
+        found = self._objects(resource).get(f"{namespace}/{owner.name}")
+        if found is None or found.metadata.uid != owner.uid:
+            return None
+        return owner.uid, found.spec.wanted
+
+    def _objects(self, resource: Resource) -> Indexer[_Workload]:
+        return self._shared[resource].objects
+
+    async def _asked(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+        """Ask for the scale subresource of a kind that may be anybody's."""
+        served = (await discover(self._client)).of_kind(owner.api_version, owner.kind)
+        if served is None:
+            what = f'"{owner.kind}" in version "{owner.api_version}"'
+            raise BudgetError(f"no matches for kind {what}")
+        path = served.resource.object(owner.name, namespace).subresource("scale")
+        try:
+            scale = await self._client.get(path, _decode_scale)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            _check_scale(served)
+            return None
+        return (owner.uid, scale.spec.replicas or 0) if scale.metadata.uid == owner.uid else None
+
+
+def _check_scale(served: ServedResource) -> None:
+    """Raise BudgetError if a kind has no scale at all."""
+    if "scale" not in served.subresources:
+        raise BudgetError(f"{served.resource} does not implement the scale subresource")

@@ -1,0 +1,142 @@
+"""What every namespace begins with: the ServiceAccount ``default``, and the cluster's certificate.
+
+    object                          made when it is missing     put right when it was changed
+    ServiceAccount default          yes                         no
+    ConfigMap kube-root-ca.crt      yes                         yes
+
+A namespace that is being terminated gets nothing. A cluster that speaks plain HTTP has no
+certificate, and publishes an empty text.
+
+Source: kubernetes/pkg/controller/serviceaccount/serviceaccounts_controller.go,
+pkg/controller/certificates/rootcacertpublisher/publisher.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from extender.kube.api_error import ApiError
+from extender.kube.controller import Controller
+from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
+from extender.kube.resources import NAMESPACES, Resource
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.shapes import Namespace, decode_namespace, forgiving
+
+SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", namespaced=True)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", namespaced=True)
+DEFAULT: Final = "default"
+ROOT_CA: Final = "kube-root-ca.crt"
+
+_DESCRIPTION: Final = {
+    "kubernetes.io/description": (
+        "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+        "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
+        "guaranteed across distributions of Kubernetes clusters."
+    )
+}
+
+
+class _ConfigMap(Struct):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    data: dict[str, str] | None = None
+
+
+_decode_config_map = forgiving(_ConfigMap)
+
+
+class AccountController:
+    """The part ``serviceaccounts``."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._client = setting.client
+        self._certificate = setting.certificate
+        self._namespaces = setting.informers.of(NAMESPACES, decode_namespace)
+        self._accounts = setting.informers.of(SERVICE_ACCOUNTS, decode_partial)
+        self._config_maps = setting.informers.of(CONFIG_MAPS, _decode_config_map)
+        self._queue: WorkQueue[str] = WorkQueue(setting.clock)
+        self.controller = Controller("serviceaccounts", self._queue, self._sync)
+
+    async def run(self) -> None:
+        """Keep every namespace equipped."""
+        shared = (self._namespaces, self._accounts, self._config_maps)
+        await asyncio.gather(*(each.wait_synced() for each in shared))
+        self._namespaces.objects.add_handler(_Equip(self._queue))
+        self._accounts.objects.add_handler(_Missed(self._queue, DEFAULT))
+        self._config_maps.objects.add_handler(_Missed(self._queue, ROOT_CA))
+        await self.controller.run()
+
+    async def _sync(self, name: str) -> None:
+        namespace = self._namespaces.objects.get(name)
+        if namespace is None or namespace.metadata.deleting:
+            return
+        if self._accounts.objects.get(f"{name}/{DEFAULT}") is None:
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(DEFAULT)}
+            await self._create(SERVICE_ACCOUNTS, name, account)
+        await self._publish(name)
+
+    async def _publish(self, name: str) -> None:
+        wanted = {"ca.crt": self._certificate}
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "data": wanted}
+        found = self._config_maps.objects.get(f"{name}/{ROOT_CA}")
+        if found is None:
+            document["metadata"] = {**_meta(ROOT_CA), "annotations": _DESCRIPTION}
+            await self._create(CONFIG_MAPS, name, document)
+        elif found.data != wanted:
+            annotations = {**(found.metadata.annotations or {}), **_DESCRIPTION}
+            document["metadata"] = {**_meta(ROOT_CA), "annotations": annotations}
+            path = CONFIG_MAPS.object(ROOT_CA, name)
+            await self._client.update(path, msgspec.json.encode(document), bytes)
+
+    async def _create(self, resource: Resource, namespace: str, document: Any) -> None:
+        try:
+            body = msgspec.json.encode(document)
+            await self._client.create(resource.collection(namespace), body, bytes)
+        except ApiError as error:
+            if error.reason == "AlreadyExists" or error.status == 404:
+                return
+            if error.status == 403 and "NamespaceTerminating" in error.causes:
+                return
+            raise
+
+
+class _Equip:
+    """Namespaces, as they come and change."""
+
+    def __init__(self, queue: WorkQueue[str]) -> None:
+        self._queue = queue
+
+    def added(self, item: Namespace) -> None:
+        self._queue.add(item.metadata.name)
+
+    def updated(self, _old: Namespace, new: Namespace) -> None:
+        self._queue.add(new.metadata.name)
+
+    def removed(self, item: Namespace) -> None:
+        """What was in it goes with it."""
+
+
+class _Missed:
+    """Objects of one name: their namespace is looked at when they change or go."""
+
+    def __init__(self, queue: WorkQueue[str], name: str) -> None:
+        self._queue = queue
+        self._name = name
+
+    def added(self, item: PartialObject | _ConfigMap) -> None:
+        """As it should be."""
+
+    def updated(self, _old: PartialObject | _ConfigMap, new: PartialObject | _ConfigMap) -> None:
+        self.removed(new)
+
+    def removed(self, item: PartialObject | _ConfigMap) -> None:
+        if item.metadata.name == self._name:
+            self._queue.add(item.metadata.namespace)
+
+
+def _meta(name: str) -> dict[str, Any]:
+    return {"name": name}

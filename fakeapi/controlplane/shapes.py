@@ -1,0 +1,205 @@
+"""The parts of objects that the control plane reads, as typed shapes for partial decoding.
+
+Objects are stored as clients wrote them, so a field may have a type that makes no sense. Decoding
+then gives the object with its metadata alone: a controller takes it for one that says nothing, and
+nothing else suffers from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from extender.kube.events import ObjectReference
+from extender.kube.metadata import ObjectMeta, decode_partial
+
+NS_PER_SECOND: Final = 10**9
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Toleration(Struct, rename="camel"):
+    """v1.Toleration."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: int | None = None
+
+
+class PodSpec(Struct, rename="camel"):
+    """v1.PodSpec."""
+
+    node_name: str = ""
+    termination_grace_period_seconds: int | None = None
+    tolerations: list[Toleration] | None = None
+
+
+class Condition(Struct, rename="camel"):
+    """A condition of any object."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    last_heartbeat_time: str | None = None
+
+
+class PodStatus(Struct, rename="camel"):
+    """v1.PodStatus."""
+
+    phase: str = ""
+    reason: str = ""
+    conditions: list[Condition] | None = None
+
+
+class Pod(Struct):
+    """v1.Pod."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    def condition(self, type_: str) -> Condition | None:
+        """Give the condition of a type, or None."""
+        return find_condition(self.status.conditions, type_)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it says that it is ready."""
+        found = self.condition("Ready")
+        return found is not None and found.status == "True"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has run to its end."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def reference(self) -> ObjectReference:
+        """What an event about it refers to."""
+        meta = self.metadata
+        return ObjectReference("v1", "Pod", meta.namespace, meta.name, meta.uid)
+
+
+class NamespaceSpec(Struct):
+    """v1.NamespaceSpec."""
+
+    finalizers: list[str] | None = None
+
+
+class NamespaceStatus(Struct):
+    """v1.NamespaceStatus; conditions are written back as they were read."""
+
+    phase: str = ""
+    conditions: list[dict[str, Any]] | None = None
+
+
+class Namespace(Struct):
+    """v1.Namespace."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: NamespaceSpec = field(default_factory=NamespaceSpec)
+    status: NamespaceStatus = field(default_factory=NamespaceStatus)
+
+
+class Taint(Struct, rename="camel", omit_defaults=True):
+    """v1.Taint."""
+
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(Struct):
+    """v1.NodeSpec."""
+
+    taints: list[Taint] | None = None
+    unschedulable: bool = False
+
+
+class NodeStatus(Struct):
+    """v1.NodeStatus."""
+
+    conditions: list[Condition] | None = None
+
+
+class Node(Struct):
+    """v1.Node."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+    def condition(self, type_: str) -> Condition | None:
+        """Give the condition of a type, or None."""
+        return find_condition(self.status.conditions, type_)
+
+    @property
+    def reference(self) -> ObjectReference:
+        """What an event about it refers to: by its name, as kubelets do."""
+        return ObjectReference("", "Node", "", self.metadata.name, self.metadata.uid)
+
+
+class LeaseSpec(Struct, rename="camel"):
+    """coordination.k8s.io/v1.LeaseSpec."""
+
+    renew_time: str | None = None
+
+
+class Lease(Struct):
+    """coordination.k8s.io/v1.Lease."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: LeaseSpec = field(default_factory=LeaseSpec)
+
+
+S = TypeVar("S", bound=Struct)
+Decode = Callable[[msgspec.Raw], S]
+
+
+def forgiving(shape: type[S]) -> Decode[S]:
+    """Give a decoder of a shape; see the module's rule for what does not fit."""
+    decoder = msgspec.json.Decoder(shape)
+
+    def decode(raw: msgspec.Raw) -> S:
+        try:
+            return decoder.decode(raw)
+        except msgspec.ValidationError:
+            return shape(metadata=decode_partial(raw).metadata)
+
+    return decode
+
+
+decode_pod = forgiving(Pod)
+decode_namespace = forgiving(Namespace)
+decode_node = forgiving(Node)
+decode_lease = forgiving(Lease)
+
+
+def find_condition(conditions: list[Condition] | None, type_: str) -> Condition | None:
+    """Give the condition of a type, or None."""
+    return next((each for each in conditions or () if each.type == type_), None)
+
+
+@lru_cache(maxsize=8192)
+def moment(timestamp: str | None) -> int:
+    """Give a timestamp (RFC 3339) in nanoseconds since the epoch; 0 for none."""
+    if not timestamp:
+        return 0
+    try:
+        found = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return 0
+    if found.tzinfo is None:
+        return 0
+    return (found - _EPOCH) // _MICROSECOND * 1000

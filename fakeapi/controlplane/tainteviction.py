@@ -1,0 +1,160 @@
+"""Eviction by taint: pods leave nodes whose NoExecute taints they do not tolerate.
+
+    the pod's tolerations                       it goes
+    leave a NoExecute taint uncovered           at once
+    cover all, the shortest for n seconds       n seconds after the taint was seen
+    cover all, without end                      never
+
+When the taints go, or the tolerations come to cover them without end, what was to happen does not.
+The time runs from when it was first set, whatever is tolerated later. Pods are marked as disrupted
+and go with their own grace period; no disruption budget is asked.
+
+Source: kubernetes/pkg/controller/tainteviction/taint_eviction.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from extender.kube.controller import Controller
+from extender.kube.events import EventRecorder, ObjectReference
+from extender.kube.resources import NODES, PODS
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controlplane.nodehealth import NO_EXECUTE
+from fakeapi.controlplane.part import BY_NODE, Setting, node_of
+from fakeapi.controlplane.podstatus import DISRUPTED, PodWriter
+from fakeapi.controlplane.shapes import Node, Pod, Taint, decode_node, decode_pod
+from policies import selectors
+
+_MARK: Final = {
+    **DISRUPTED,
+    "reason": "DeletionByTaintManager",
+    "message": "Taint manager: deleting due to NoExecute taint",
+}
+
+
+def tolerated_seconds(pod: Pod, taints: Sequence[Taint]) -> float | None:
+    """Give how long a pod tolerates all of some taints; None for ever."""
+    shortest: float | None = None
+    for taint in taints:
+        modelled = selectors.Taint(taint.key, taint.value or "", taint.effect)
+        covering = next(
+            (
+                toleration
+                for toleration in pod.spec.tolerations or ()
+                if selectors.Toleration(
+                    toleration.key or "",
+                    toleration.operator or "",
+                    toleration.value or "",
+                    toleration.effect or "",
+                ).tolerates(modelled)
+            ),
+            None,
+        )
+        if covering is None:
+            return 0.0
+        if covering.toleration_seconds is not None:
+            seconds = max(0.0, covering.toleration_seconds)
+            shortest = seconds if shortest is None else min(shortest, seconds)
+    return shortest
+
+
+class TaintEvictor:
+    """The part ``tainteviction``."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._clock = setting.clock
+        self._nodes = setting.informers.of(NODES, decode_node)
+        self._pods = setting.informers.of(PODS, decode_pod)
+        self._pods.objects.add_index(BY_NODE, node_of)
+        self._writer = PodWriter(setting.client, setting.clock)
+        self._recorder = EventRecorder(setting.client, setting.clock, "taint-eviction-controller")
+        self._doomed: dict[str, float] = {}
+        self._queue: WorkQueue[str] = WorkQueue(setting.clock)
+        self.controller = Controller("tainteviction", self._queue, self._sync)
+
+    async def run(self) -> None:
+        """Evict pods."""
+        await asyncio.gather(self._nodes.wait_synced(), self._pods.wait_synced())
+        self._nodes.objects.add_handler(_Nodes(self))
+        self._pods.objects.add_handler(_Pods(self._queue))
+        await self.controller.run()
+
+    def node_changed(self, name: str) -> None:
+        """Have all pods of a node looked at."""
+        for pod in self._pods.objects.by(BY_NODE, name):
+            self._queue.add(pod.metadata.key)
+
+    async def _sync(self, key: str) -> float | None:
+        pod = self._pods.objects.get(key)
+        if pod is None or pod.metadata.deleting:
+            self._doomed.pop(key, None)
+            return None
+        taints = no_execute(self._nodes.objects.get(pod.spec.node_name))
+        seconds = tolerated_seconds(pod, taints) if taints else None
+        if seconds is None:
+            await self._spare(pod)
+            return None
+        now = self._clock.monotonic()
+        due = self._doomed.setdefault(key, now + seconds) if seconds else now
+        if due > now:
+            return due - now
+        self._doomed.pop(key, None)
+        told = f"Marking for deletion Pod {key}"
+        await self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
+        await self._writer.disrupt_and_delete(pod, _MARK)
+        return None
+
+    async def _spare(self, pod: Pod) -> None:
+        if self._doomed.pop(pod.metadata.key, None) is not None:
+            told = f"Cancelling deletion of Pod {pod.metadata.key}"
+            await self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
+
+
+class _Nodes:
+    """Nodes whose NoExecute taints change."""
+
+    def __init__(self, evictor: TaintEvictor) -> None:
+        self._evictor = evictor
+
+    def added(self, item: Node) -> None:
+        if no_execute(item):
+            self._evictor.node_changed(item.metadata.name)
+
+    def updated(self, old: Node, new: Node) -> None:
+        if no_execute(old) != no_execute(new):
+            self._evictor.node_changed(new.metadata.name)
+
+    def removed(self, item: Node) -> None:
+        self._evictor.node_changed(item.metadata.name)
+
+
+class _Pods:
+    """Pods that get a node, tolerate other things, or go."""
+
+    def __init__(self, queue: WorkQueue[str]) -> None:
+        self._queue = queue
+
+    def added(self, item: Pod) -> None:
+        if item.spec.node_name:
+            self._queue.add(item.metadata.key)
+
+    def updated(self, old: Pod, new: Pod) -> None:
+        same = old.spec.tolerations == new.spec.tolerations
+        if not same or old.spec.node_name != new.spec.node_name:
+            self.added(new)
+
+    def removed(self, item: Pod) -> None:
+        self.added(item)
+
+
+def no_execute(node: Node | None) -> Sequence[Taint]:
+    """Give the taints of a node that drive pods away; none of a node that is not there."""
+    taints: Iterable[Taint] = (node.spec.taints if node else None) or ()
+    return [taint for taint in taints if taint.effect == NO_EXECUTE]
+
+
+def _reference(pod: Pod) -> ObjectReference:
+    return ObjectReference("v1", "Pod", pod.metadata.namespace, pod.metadata.name, "")

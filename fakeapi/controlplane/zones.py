@@ -1,0 +1,116 @@
+"""How fast nodes are given up, zone by zone: slowly, lest a broken network evict everybody.
+
+    zone                                  nodes given up
+    most nodes are ready                  one each 10 s
+    at least 55 % (and 3) are not         one each 100 s in zones of more than 50 nodes, else none
+    none is ready                         one each 10 s
+    none is ready in any zone             none, and every node is taken back: it must be us
+
+Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState,
+handleDisruption), scheduler/rate_limited_queue.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from fakeapi.controlplane.shapes import Node
+
+RATE: Final = 0.1
+SECONDARY_RATE: Final = 0.01
+LARGE_ZONE: Final = 50
+UNHEALTHY_SHARE: Final = 0.55
+
+
+class ZoneState(Enum):
+    """How a zone is."""
+
+    NORMAL = "Normal"
+    PARTLY_DISRUPTED = "PartialDisruption"
+    DISRUPTED = "FullDisruption"
+
+
+def zone_of(node: Node) -> str:
+    """Give a node's region and zone in one text; "" if it names neither."""
+    labels = node.metadata.labels or {}
+    region = labels.get("topology.kubernetes.io/region", "")
+    zone = labels.get("topology.kubernetes.io/zone", "")
+    return f"{region}:\0:{zone}" if region or zone else ""
+
+
+def state_of(ready: int, unready: int) -> ZoneState:
+    """Tell how a zone is that has so many nodes that are ready, and that are not."""
+    if not ready and unready:
+        return ZoneState.DISRUPTED
+    if unready > 2 and unready / (ready + unready) >= UNHEALTHY_SHARE:
+        return ZoneState.PARTLY_DISRUPTED
+    return ZoneState.NORMAL
+
+
+def rate_of(state: ZoneState, nodes: int) -> float:
+    """Give how many nodes of such a zone are given up in a second."""
+    if state is ZoneState.PARTLY_DISRUPTED:
+        return SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
+    return RATE
+
+
+class Turnstile:
+    """Lets one through at once, and then one at a time, at a rate (0: nobody)."""
+
+    def __init__(self, now: float) -> None:
+        self._rate = RATE
+        self._tokens = 1.0
+        self._last = now
+
+    def set_rate(self, rate: float, now: float) -> None:
+        """Go on at another rate; whoever changes it has to wait."""
+        if rate != self._rate:
+            self._rate, self._tokens, self._last = rate, 1.0 if rate else 0.0, now
+
+    def passes(self, now: float) -> bool:
+        """Let one through, if it may pass."""
+        self._tokens = min(1.0, self._tokens + (now - self._last) * self._rate)
+        self._last = now
+        if self._tokens < 1.0 - 1e-9:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def next_in(self) -> float | None:
+        """Give the seconds until the next may pass; None for never."""
+        return max(0.0, (1.0 - self._tokens) / self._rate) if self._rate else None
+
+
+class Zones:
+    """The zones' states, and what follows from all of them together."""
+
+    def __init__(self) -> None:
+        self.turnstiles: dict[str, Turnstile] = {}
+        self._states: dict[str, ZoneState] = {}
+
+    @property
+    def all_disrupted(self) -> bool:
+        """Whether no zone has a node that is ready."""
+        return bool(self._states) and all(
+            state is ZoneState.DISRUPTED for state in self._states.values()
+        )
+
+    def turnstile(self, zone: str, now: float) -> Turnstile:
+        """Give the turnstile of a zone, a new one if it has none."""
+        if zone not in self.turnstiles:
+            self.turnstiles[zone] = Turnstile(now)
+        return self.turnstiles[zone]
+
+    def update(self, counts: Mapping[str, tuple[int, int]], now: float) -> bool:
+        """Take in how many nodes of each zone are ready and are not.
+
+        Tells whether all zones are disrupted now that were not before.
+        """
+        before = self.all_disrupted
+        self._states = {zone: state_of(*both) for zone, both in counts.items()}
+        for zone, both in counts.items():
+            rate = 0.0 if self.all_disrupted else rate_of(self._states[zone], sum(both))
+            self.turnstile(zone, now).set_rate(rate, now)
+        return self.all_disrupted and not before

@@ -1,0 +1,51 @@
+"""What goes on in a world by itself: its control plane works, and its Events expire.
+
+A life begins and ends with the ``async with`` around it; the world is there before and after. The
+control plane asks as everybody does, through a client, but its requests are not put on record. With
+some of its parts comes admission of their own (:mod:`fakeapi.api.plugins`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from extender.kube.client import Client
+from extender.kube.informers import end
+from fakeapi.api.plugins import PLUGINS
+from fakeapi.controlplane.plane import ControlPlane
+from fakeapi.expiry import EventExpiry
+from fakeapi.world import World, copy_dice
+
+
+class Life:
+    """One world's life, as an async context manager.
+
+    ``run`` are parts of the control plane, ``certificate`` is the server's authority's, in PEM.
+    """
+
+    def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
+        world.api.registry.plugins = tuple(PLUGINS[name] for name in run if name in PLUGINS)
+        self._expiry = EventExpiry(world.api.store, world.clock)
+        self._client = Client(world.inner_transport())
+        dice = copy_dice(world.rng)
+        self.control_plane = ControlPlane(self._client, world.clock, dice, run, certificate)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._expiry.run())]
+        self.control_plane.start()
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self.control_plane.stop()
+        finally:
+            await end(self._tasks)
+            await self._client.close()

@@ -1,0 +1,115 @@
+"""Disruption budgets under any interleaving: at rest the status is what a simple count gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from extender.kube.api_error import ApiError
+from extender.kube.resources import POD_DISRUPTION_BUDGETS
+from tests.fakeapi.controlplane.machine import WorldMachine
+from tests.fakeapi.controlplane.stage import PODS, Document
+from tests.fakeapi.controlplane.test_disruption import OF_SET, SET, budget, evict, figures, web
+
+SPECS: list[dict[str, Any]] = [
+    {"minAvailable": 1, "maxUnavailable": None},
+    {"minAvailable": "50%", "maxUnavailable": None},
+    {"minAvailable": None, "maxUnavailable": 1},
+    {"minAvailable": None, "maxUnavailable": "30%"},
+]
+
+
+class DisruptedWorld(WorldMachine):
+    """A replica set's pods, which come, go, fall ill and are evicted, and a budget for them."""
+
+    run = "disruption"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made = 0
+        self.stage.load(SET, budget(minAvailable=1))
+
+    @rule(ready=st.booleans())
+    def a_pod_comes(self, ready: bool) -> None:  # noqa: FBT001
+        self._made += 1
+        conditions = [{"type": "Ready", "status": str(ready)}]
+        self.stage.load(web(self._made, OF_SET, conditions=conditions))
+
+    @rule(data=st.data(), ready=st.booleans())
+    def a_pod_changes(self, data: st.DataObject, ready: bool) -> None:  # noqa: FBT001
+        if name := self._pick(data):
+            conditions = [{"type": "Ready", "status": str(ready)}]
+            self.do(self.stage.patch(PODS, name, {"status": {"conditions": conditions}}))
+
+    @rule(data=st.data(), seconds=st.sampled_from([0, 30]))
+    def a_pod_is_deleted(self, data: st.DataObject, seconds: int) -> None:
+        if name := self._pick(data):
+            path = PODS.object(name, "default")
+            self.do(self.stage.client.delete(path, grace_period_seconds=seconds))
+
+    @rule(data=st.data())
+    def a_pod_is_evicted(self, data: st.DataObject) -> None:
+        if name := self._pick(data):
+            try:
+                self.do(evict(self.stage, name))
+            except ApiError as error:
+                if error.status != 429:
+                    raise
+
+    @rule(spec=st.sampled_from(SPECS))
+    def the_budget_changes(self, spec: dict[str, Any]) -> None:
+        self.do(self.stage.patch(POD_DISRUPTION_BUDGETS, "budget", {"spec": spec}))
+
+    @rule(replicas=st.integers(0, 6), ready=st.booleans())
+    def the_set_is_scaled_and_a_pod_comes(self, replicas: int, ready: bool) -> None:  # noqa: FBT001
+        self.stage.load({**SET, "spec": {"replicas": replicas}})
+        self.a_pod_comes(ready)
+
+    @invariant()
+    def a_budget_never_owes(self) -> None:
+        assert self._budget().get("status", {}).get("disruptionsAllowed", 0) >= 0
+
+    def check(self) -> None:
+        self.come_to_rest(200)
+        document = self._budget()
+        pods = self._pods()
+        scale = self._listed("replicasets")[0]["spec"]["replicas"] if pods else 0
+        healthy = sum(map(_counts, pods))
+        expected, desired = _wanted(document["spec"], len(pods), scale)
+        allowed = max(0, healthy - desired) if expected else 0
+        assert figures(document["status"]) == (expected, desired, healthy, allowed)
+        generation = document["metadata"]["generation"]
+        assert document["status"]["observedGeneration"] == generation
+
+    def _pick(self, data: st.DataObject) -> str:
+        names = [pod["metadata"]["name"] for pod in self._pods()]
+        return data.draw(st.sampled_from(names)) if names else ""
+
+    def _pods(self) -> list[Document]:
+        return self._listed("pods")
+
+    def _budget(self) -> Document:
+        return self._listed("poddisruptionbudgets")[0]
+
+    def _listed(self, kind: str) -> list[Document]:
+        return list(list(self.cluster.history(kind).states())[-1])
+
+
+def _counts(pod: Document) -> bool:
+    ready = pod["status"]["conditions"][0]["status"] == "True"
+    return ready and "deletionTimestamp" not in pod["metadata"]
+
+
+def _wanted(spec: Document, pods: int, scale: int) -> tuple[int, int]:
+    if spec.get("maxUnavailable") == 1:
+        return scale, max(0, scale - 1)
+    if spec.get("maxUnavailable") == "30%":
+        return scale, scale - (3 * scale + 9) // 10
+    return (pods, 1) if spec["minAvailable"] == 1 else (scale, (scale + 1) // 2)
+
+
+TestDisruptedWorld = DisruptedWorld.TestCase
+TestDisruptedWorld.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

@@ -1,0 +1,108 @@
+"""The control plane as a whole: parts by name, and what becomes of faults in them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from extender.kube.controller import Controller
+from extender.kube.informers import Informers
+from extender.kube.workqueue import WorkQueue
+from fakeapi import FakeCluster, VirtualCluster
+from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, Switch, UnknownPartError, parse_run
+
+RUNS = [
+    ("none", ()),
+    ("all", tuple(PARTS)),
+    ("gc", ("gc",)),
+    ("podgc, gc,podgc", ("podgc", "gc")),
+    (DEFAULT_RUN, ("gc", "namespaces")),
+]
+
+
+@pytest.mark.parametrize(("run", "parts"), RUNS)
+def test_which_parts_are_to_run(run: str, parts: tuple[str, ...]) -> None:
+    assert parse_run(run) == parts
+
+
+@pytest.mark.parametrize("run", ["", "gc,", "sorcery", "all,gc", "GC"])
+def test_unknown_parts_are_refused_with_those_there_are(run: str) -> None:
+    with pytest.raises(UnknownPartError, match=r"no control-plane part.*none, all, gc, namespaces"):
+        parse_run(run)
+
+
+async def test_what_was_asked_for_is_on_and_nothing_else() -> None:
+    async with VirtualCluster(run="gc,podgc") as cluster:
+        on = [name for name, switch in cluster.control_plane.items() if switch.on]
+        assert (on, len(cluster.control_plane)) == (["gc", "podgc"], len(PARTS))
+    async with VirtualCluster() as cluster:
+        assert cluster.control_plane.run == ("gc", "namespaces")
+
+
+async def test_parts_are_switched_on_and_off_again_and_again() -> None:
+    async with VirtualCluster(run="none") as cluster:
+        for _ in range(3):
+            for switch in cluster.control_plane.values():
+                switch.start()
+                switch.start()
+            await cluster.clock.advance(10)
+            for switch in cluster.control_plane.values():
+                await switch.stop()
+                await switch.stop()
+                assert (switch.on, switch.pending, await switch.step()) == (False, 0, "")
+
+
+async def test_a_part_that_was_paused_before_it_began_begins_paused() -> None:
+    async with VirtualCluster(run="none") as cluster:
+        gc = cluster.control_plane["gc"]
+        gc.pause()
+        gc.start()
+        await cluster.clock.advance(1)
+        owned = [{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]
+        orphan = {"name": "a", "ownerReferences": owned}
+        cluster.load([{"apiVersion": "v1", "kind": "Node", "metadata": orphan}])
+        await cluster.clock.advance(60)
+        assert gc.pending == 1
+        gc.resume()
+        await cluster.clock.advance(1)
+        assert (gc.pending, gc.paused) == (0, False)
+        assert list(list(cluster.history("nodes").states())[-1]) == []
+
+
+async def test_forks_have_a_control_plane_of_their_own() -> None:
+    async with VirtualCluster(run="gc") as cluster, cluster.fork() as fork:
+        fork.control_plane["gc"].pause()
+        assert fork.control_plane.run == ("gc",)
+        assert not cluster.control_plane["gc"].paused
+
+
+async def test_its_requests_are_not_put_on_record() -> None:
+    async with FakeCluster(run="all") as cluster:
+        await cluster.clock.advance(60)
+        assert cluster.requests == ()
+
+
+class Broken:
+    """A part with a fault."""
+
+    def __init__(self, setting: Setting) -> None:
+        queue: WorkQueue[str] = WorkQueue(setting.clock)
+        queue.add("anything")
+        self.controller = Controller("broken", queue, self._sync)
+
+    async def run(self) -> None:
+        await self.controller.run()
+
+    async def _sync(self, _key: str) -> None:
+        raise ZeroDivisionError
+
+
+async def test_a_fault_in_a_part_does_not_go_unnoticed(virtual_cluster: VirtualCluster) -> None:
+    client, clock, rng = virtual_cluster.client, virtual_cluster.clock, Random(1)
+    switch = Switch("broken", Broken, Setting(client, Informers(client, clock, rng), clock, rng))
+    switch.start()
+    await clock.advance(10)
+    with pytest.raises(ZeroDivisionError):
+        await switch.stop()
