@@ -11,7 +11,7 @@ demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 test: $(INSTALLED)  ## run all tests
 	$(BIN)/pytest -n auto
 
-fuzz: $(INSTALLED)  ## 25,000 random clusters: both engines decide the same
+fuzz: $(INSTALLED)  ## 22,500 random clusters: both engines decide the same
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/test_agreement.py
 
 e2e: $(CLIENTS)  ## run real clients, and their own tests, against fakeapi
