@@ -59,7 +59,7 @@ def check_document(kind: Kind, document: Document) -> dict[str, Any]:
     Raises StatusError (400).
     """
     check_type(kind, document)
-    for name in ("metadata", "spec", "status"):
+    for name in ("metadata", "spec", "status") if kind.custom is None else ("metadata",):
         if document.get(name, {}) is None:
             del document[name]
         elif not isinstance(document.get(name, {}), dict):
@@ -70,8 +70,10 @@ def check_document(kind: Kind, document: Document) -> dict[str, Any]:
     for name, (go_type, fits) in _MEMBERS.items():
         if name in metadata and not fits(metadata[name]):
             raise _wrong_type(kind, metadata[name], f"metadata.{name}", go_type)
+    if not kind.first_spec_finalizers:
+        return metadata
     finalizers = (document.get("spec") or {}).get("finalizers")
-    if kind.first_spec_finalizers and not (finalizers is None or _is_text_list(finalizers)):
+    if not (finalizers is None or _is_text_list(finalizers)):
         raise _wrong_type(kind, finalizers, "spec.finalizers", "[]v1.FinalizerName")
     return metadata
 

@@ -30,6 +30,8 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+CUSTOM_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, "application/apply-patch+yaml")
+"""What custom resources take: nobody knows how their lists merge."""
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
@@ -42,8 +44,9 @@ def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) 
     not apply.
     """
     patch_type = media_type(content_type)
-    if patch_type not in PATCH_TYPES:
-        raise unsupported_media_type(PATCH_TYPES)
+    accepted = PATCH_TYPES if kind.custom is None else CUSTOM_PATCH_TYPES
+    if patch_type not in accepted:
+        raise unsupported_media_type(accepted)
     patch = read_json(body)
     if patch_type == JSON_PATCH:
         patched = json_patch(document, patch)
