@@ -10,7 +10,7 @@ helpers.go of k8s.io/apiextensions-apiserver.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -20,7 +20,7 @@ import orjson
 
 from fakeapi.api.crds.statuses import ESTABLISHED, NAMES_ACCEPTED, TERMINATING, holds
 from fakeapi.api.structural.shapes import resource_shape
-from fakeapi.kinds import Kind, SelectableField
+from fakeapi.kinds import Kind, Kinds, SelectableField
 from fakeapi.kinds.custom import Custom, PrinterColumn, ScalePaths
 from fakeapi.kinds.kind import Subresource
 
@@ -53,6 +53,15 @@ def resource_of(definition: Json) -> Resource | None:
         is_terminating,
     ]
     return _resource(orjson.dumps(said))
+
+
+def extended(kinds: Kinds, resources: Iterable[Resource]) -> Kinds:
+    """Give kinds and those of resources beside them; what there is already stays as it is."""
+    served = [kind for resource in resources for kind in resource.served]
+    own = [k for k in served if kinds.at(k.group, k.version, k.plural) is None]
+    if not own:
+        return kinds
+    return Kinds((*kinds.all, *sorted(own, key=lambda kind: (kind.group, kind.plural))))
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from fakeapi.api.conditions import find_condition, set_condition
-from fakeapi.api.crds.resources import Resource, resource_of
+from fakeapi.api.crds.resources import Resource, extended, resource_of
 from fakeapi.api.crds.statuses import (
     DELETION_BEGUN,
     DELETION_DONE,
@@ -87,7 +87,7 @@ class Definitions:
             for entry in entries
         }
         resources = [resource for _, resource in self._known.values() if resource is not None]
-        kinds = all_kinds(self._builtin, resources)
+        kinds = extended(self._builtin, resources)
         if kinds.all != self._kinds.all:
             self._kinds = kinds
 
@@ -134,13 +134,6 @@ class Definitions:
             if b'"deletionTimestamp"' not in entry.raw:
                 namespace, _, name = entry.key.rpartition("/")
                 registry.delete(Target(kind, namespace, name), DeleteOptions())
-
-
-def all_kinds(builtin: Kinds, resources: Iterable[Resource]) -> Kinds:
-    """Give built-in kinds and those of resources; what is built in comes first, and stays."""
-    served = [kind for resource in resources for kind in resource.served]
-    own = [k for k in served if builtin.at(k.group, k.version, k.plural) is None]
-    return Kinds((*builtin.all, *sorted(own, key=lambda kind: (kind.group, kind.plural))))
 
 
 def _take(registry: Registry, name: str, step: Step) -> None:
