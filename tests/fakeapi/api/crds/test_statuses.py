@@ -33,7 +33,10 @@ def test_a_definition_is_established_after_the_request(ask: Ask) -> None:
     _, answer = ask("POST", DEFINITIONS, definition())
     assert answer["status"]["conditions"] is None
     _, made = ask("GET", f"{DEFINITIONS}/{NAME}")
-    assert conditions(made) == {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}
+    assert conditions(made) == {
+        "NamesAccepted": "NoConflicts",
+        "Established": "InitialNamesAccepted",
+    }
     assert made["status"]["acceptedNames"] == {
         "plural": "widgets",
         "singular": "widget",
@@ -46,7 +49,9 @@ def test_a_definition_is_established_after_the_request(ask: Ask) -> None:
 def test_its_watchers_see_it_step_by_step(ask: Ask, watch: Callable[..., Any]) -> None:
     read = watch(DEFINITIONS)
     ask("POST", DEFINITIONS, definition())
-    assert [(event, conditions(made) if made["status"]["conditions"] else {}) for event, made in read()] == [
+    assert [
+        (event, conditions(made) if made["status"]["conditions"] else {}) for event, made in read()
+    ] == [
         ("ADDED", {}),
         ("MODIFIED", {"NamesAccepted": "NoConflicts", "Established": "Installing"}),
         ("MODIFIED", {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}),

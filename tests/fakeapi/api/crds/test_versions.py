@@ -98,9 +98,7 @@ def test_a_hook_converts_what_is_read_and_what_is_written(ask: Ask) -> None:
 
 
 @pytest.mark.usefixtures("hooked")
-def test_watchers_see_the_version_that_they_asked_for(
-    ask: Ask, watch: Callable[..., Any]
-) -> None:
+def test_watchers_see_the_version_that_they_asked_for(ask: Ask, watch: Callable[..., Any]) -> None:
     read = watch(WIDGETS_V2)
     ask("POST", WIDGETS, widget(size=1))
     ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 2}}, MERGE)
@@ -161,9 +159,7 @@ def test_a_conversion_that_fails_is_an_error_of_the_server(
     hooked.converters[NAME] = hook
     status, answer = ask("GET", f"{WIDGETS_V2}/one")
     assert status == 500
-    assert answer["message"].startswith(
-        f"conversion webhook for {GROUP}/v1, Kind=Widget {words}"
-    )
+    assert answer["message"].startswith(f"conversion webhook for {GROUP}/v1, Kind=Widget {words}")
 
 
 def test_a_webhook_may_not_rename_what_it_converts(hooked: Api, ask: Ask) -> None:

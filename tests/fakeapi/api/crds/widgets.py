@@ -1,8 +1,8 @@
 """Builders: definitions of custom resources, and what they define.
 
-    definition(spec={"size": INTEGER})                   a definition whose objects have a spec
-    definition(versions=[version("v1"), version("v2")])  with several versions
-    widget("one", size=3)                                an object of it
+definition(spec={"size": INTEGER})                   a definition whose objects have a spec
+definition(versions=[version("v1"), version("v2")])  with several versions
+widget("one", size=3)                                an object of it
 """
 
 from __future__ import annotations
