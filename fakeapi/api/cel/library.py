@@ -1,9 +1,9 @@
 """The functions that Kubernetes adds to CEL.
 
 There are functions of lists, texts, URLs, quantities, addresses, formats and versions. They are
-functions of their first argument, which CEL may write before the dot. Values of these types are kept
-as text in one spelling, so that what is equal is equal: a quantity is a plain number (``1Ki`` is
-``1024``), an address its canonical form.
+functions of their first argument, which CEL may write before the dot. Values of these types are
+kept as text in one spelling, so that what is equal is equal: a quantity is a plain number (``1Ki``
+is ``1024``), an address its canonical form.
 
 Source: k8s.io/apiserver/pkg/cel/library.
 """

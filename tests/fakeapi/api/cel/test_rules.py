@@ -99,7 +99,9 @@ def test_a_rule_may_speak_of_a_field() -> None:
     ("value", "old", "refused"), [(1, None, False), (1, 2, True), (3, 2, False)]
 )
 def test_rules_about_changes_need_something_to_change(
-    value: int, old: int | None, refused: bool
+    value: int,
+    old: int | None,
+    refused: bool,  # noqa: FBT001
 ) -> None:
     assert bool(told(INTEGER, value, old, rule="self >= oldSelf")) is refused
 
@@ -108,7 +110,9 @@ def test_rules_about_changes_need_something_to_change(
     ("value", "old", "refused"), [(1, None, True), (6, None, False), (1, 9, False)]
 )
 def test_rules_may_ask_whether_there_was_anything(
-    value: int, old: int | None, refused: bool
+    value: int,
+    old: int | None,
+    refused: bool,  # noqa: FBT001
 ) -> None:
     rule = "oldSelf.hasValue() || self > 5"
     assert bool(told(INTEGER, value, old, rule=rule, optionalOldSelf=True)) is refused

@@ -79,18 +79,22 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "a short name in capitals",
         definition(names={"shortNames": ["WD"]}),
         "spec.names.shortNames[0]",
-        'Invalid value: "WD": a DNS-1035 label must consist of lower case alphanumeric characters '
-        "or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. "
-        "'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+        (
+            'Invalid value: "WD": a DNS-1035 label must consist of lower case alphanumeric characters '
+            "or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. "
+            "'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+        ),
     ),
     (
         "no storage version",
         definition(versions=[version(storage=False)]),
         "spec.versions",
-        'Invalid value: [{"AdditionalPrinterColumns":null,"Deprecated":false,'
-        '"DeprecationWarning":null,"Name":"v1","Schema":null,"SelectableFields":null,'
-        '"Served":true,"Storage":false,"Subresources":null}]: must have exactly one version '
-        "marked as storage version",
+        (
+            'Invalid value: [{"AdditionalPrinterColumns":null,"Deprecated":false,'
+            '"DeprecationWarning":null,"Name":"v1","Schema":null,"SelectableFields":null,'
+            '"Served":true,"Storage":false,"Subresources":null}]: must have exactly one version '
+            "marked as storage version"
+        ),
     ),
     (
         "no schema",
@@ -102,8 +106,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "a protected group",
         definition(group="apps.k8s.io") | {"metadata": {"name": "widgets.apps.k8s.io"}},
         "metadata.annotations[api-approved.kubernetes.io]",
-        'Required value: protected groups must have approval annotation "api-approved.kubernetes.io'
-        '", see https://github.com/kubernetes/enhancements/pull/1111',
+        (
+            'Required value: protected groups must have approval annotation "api-approved.kubernetes.io'
+            '", see https://github.com/kubernetes/enhancements/pull/1111'
+        ),
     ),
     (
         "a field without a type",
@@ -139,29 +145,37 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "a pattern that is none",
         of_spec(name={**TEXT, "pattern": "("}),
         f"{SPEC}.properties[name].pattern",
-        'Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing regexp: '
-        "missing ), unterminated subpattern at position 0",
+        (
+            'Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing regexp: '
+            "missing ), unterminated subpattern at position 0"
+        ),
     ),
     (
         "metadata with labels",
         of_schema(record(metadata=record(labels=ANYTHING))),
         f"{SCHEMA}.properties[metadata]",
-        "Forbidden: must not specify anything other than name and generateName, but metadata is "
-        "implicitly specified",
+        (
+            "Forbidden: must not specify anything other than name and generateName, but metadata is "
+            "implicitly specified"
+        ),
     ),
     (
         "an unknown type",
         of_spec(size={"type": "int"}),
         f"{SPEC}.properties[size].type",
-        'Unsupported value: "int": supported values: "array", "boolean", "integer", "number", '
-        '"object", "string"',
+        (
+            'Unsupported value: "int": supported values: "array", "boolean", "integer", "number", '
+            '"object", "string"'
+        ),
     ),
     (
         "unique items",
         of_spec(sizes={"type": "array", "items": INTEGER, "uniqueItems": True}),
         f"{SPEC}.properties[sizes].uniqueItems",
-        "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes "
-        "quadratic",
+        (
+            "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes "
+            "quadratic"
+        ),
     ),
     (
         "fields and any fields",
@@ -179,8 +193,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "a key that may be missing",
         of_spec(ports=listed("map", CALLED_ITEMS, **{"x-kubernetes-list-map-keys": ["name"]})),
         f"{SPEC}.properties[ports].items.properties[name].default",
-        "Required value: this property is in x-kubernetes-list-map-keys, so it must have a default "
-        "or be a required property",
+        (
+            "Required value: this property is in x-kubernetes-list-map-keys, so it must have a default "
+            "or be a required property"
+        ),
     ),
     (
         "a set of objects",
@@ -230,8 +246,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             ]
         ),
         "spec.selectableFields[0].jsonPath",
-        'Invalid value: ".spec": must point to a field of type string, boolean or integer. Enum '
-        "string fields and strings with formats are allowed.",
+        (
+            'Invalid value: ".spec": must point to a field of type string, boolean or integer. Enum '
+            "string fields and strings with formats are allowed."
+        ),
     ),
     (
         "a webhook without an address",
@@ -243,8 +261,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "a webhook over http",
         webhook(url="http://localhost/convert"),
         "spec.conversion.webhookClientConfig.url",
-        "Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: "
-        "https://host[/path]",
+        (
+            "Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: "
+            "https://host[/path]"
+        ),
     ),
     (
         "a rule without words",
@@ -256,9 +276,11 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "a rule about a field that is not there",
         ruled({"rule": "self.sise > 1"}),
         f"{SPEC}.x-kubernetes-validations[0].rule",
-        'Invalid value: {"FieldPath":"","Message":"","MessageExpression":"","OptionalOldSelf":null,'
-        '"Reason":null,"Rule":"self.sise > 1"}: compilation failed: ERROR: <input>:1:5: undefined '
-        "field 'sise'\n | self.sise > 1\n | ....^",
+        (
+            'Invalid value: {"FieldPath":"","Message":"","MessageExpression":"","OptionalOldSelf":null,'
+            '"Reason":null,"Rule":"self.sise > 1"}: compilation failed: ERROR: <input>:1:5: undefined '
+            "field 'sise'\n | self.sise > 1\n | ....^"
+        ),
     ),
     (
         "a rule that is no expression",
@@ -276,8 +298,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "a reason that there is not",
         ruled({"rule": "self.size > 1", "reason": "Bad"}),
         f"{SPEC}.x-kubernetes-validations[0].reason",
-        'Unsupported value: "Bad": supported values: "FieldValueDuplicate", "FieldValueForbidden", '
-        '"FieldValueInvalid", "FieldValueRequired"',
+        (
+            'Unsupported value: "Bad": supported values: "FieldValueDuplicate", "FieldValueForbidden", '
+            '"FieldValueInvalid", "FieldValueRequired"'
+        ),
     ),
     (
         "a field path that leads nowhere",
@@ -297,8 +321,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             }
         ),
         f"{SPEC}.properties[sizes].items.x-kubernetes-validations[0].rule",
-        'Invalid value: "self >= oldSelf": oldSelf cannot be used on the uncorrelatable portion of '
-        f"the schema within {SPEC}.properties[sizes]",
+        (
+            'Invalid value: "self >= oldSelf": oldSelf cannot be used on the uncorrelatable portion of '
+            f"the schema within {SPEC}.properties[sizes]"
+        ),
     ),
 ]
 

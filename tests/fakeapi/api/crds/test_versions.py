@@ -112,8 +112,10 @@ FAILURES: list[tuple[Callable[[Document], Document], str]] = [
     (lambda review: review, "failed: no response provided"),
     (
         lambda review: {**review, "kind": "Pod"},
-        "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got "
-        "apiextensions.k8s.io/v1, Kind=Pod",
+        (
+            "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got "
+            "apiextensions.k8s.io/v1, Kind=Pod"
+        ),
     ),
     (
         lambda review: {**review, "response": {"uid": "x"}},
@@ -145,8 +147,10 @@ FAILURES: list[tuple[Callable[[Document], Document], str]] = [
                 "convertedObjects": review["request"]["objects"],
             },
         },
-        "returned invalid converted object at index 0: invalid groupVersion (expected "
-        "example.com/v2, received example.com/v1)",
+        (
+            "returned invalid converted object at index 0: invalid groupVersion (expected "
+            "example.com/v2, received example.com/v1)"
+        ),
     ),
 ]
 

@@ -53,8 +53,10 @@ def mistyped(wanted: str, found: str, field: str = "a") -> str:
             {**INTEGER, "format": "int32"},
             2**31,
             [
-                '<nil>: Invalid value: "": Checked value must be of type integer with format int32 '
-                "in a"
+                (
+                    '<nil>: Invalid value: "": Checked value must be of type integer with format int32 '
+                    "in a"
+                )
             ],
         ),
         (
@@ -133,8 +135,10 @@ def mistyped(wanted: str, found: str, field: str = "a") -> str:
             {**INTEGER, "oneOf": [{"minimum": 1}, {"maximum": 9}]},
             5,
             [
-                '<nil>: Invalid value: "": "a" must validate one and only one schema (oneOf). '
-                "Found 2 valid alternatives"
+                (
+                    '<nil>: Invalid value: "": "a" must validate one and only one schema (oneOf). '
+                    "Found 2 valid alternatives"
+                )
             ],
         ),
         (
@@ -142,8 +146,10 @@ def mistyped(wanted: str, found: str, field: str = "a") -> str:
             1,
             [
                 "a: Invalid value: 1: a in body should be greater than or equal to 5",
-                '<nil>: Invalid value: "": "a" must validate all the schemas (allOf). None '
-                "validated",
+                (
+                    '<nil>: Invalid value: "": "a" must validate all the schemas (allOf). None '
+                    "validated"
+                ),
             ],
         ),
     ],
@@ -181,6 +187,9 @@ SMALL = {"name": "small", "size": 1}
     ],
 )
 def test_what_has_not_changed_is_not_checked_again(
-    schema: dict[str, Any], value: Any, old: Any, is_refused: bool
+    schema: dict[str, Any],
+    value: Any,
+    old: Any,
+    is_refused: bool,  # noqa: FBT001
 ) -> None:
     assert bool(told(schema, value, old)) is is_refused
