@@ -19,6 +19,14 @@ class Shown(str):
     __slots__ = ()
 
 
+def as_go(value: Any) -> Shown:
+    """Give a struct as Go's JSON shows it: in the order of its fields, with markup escaped."""
+    return Shown(orjson.dumps(value).decode().translate(_MARKUP))
+
+
+_MARKUP = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&"})
+
+
 def required(path: str, detail: str = "") -> Cause:
     """Say that a field must be set."""
     return Cause("FieldValueRequired", _with("Required value", detail), path)

@@ -23,7 +23,7 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.caching import cached, etag_of
-from fakeapi.api.errors import not_acceptable, unknown_resource
+from fakeapi.api.errors import not_acceptable
 from fakeapi.api.health import CHECKS, check_health
 from fakeapi.api.messages import JSON, Request, Response
 from fakeapi.api.negotiation import OFFERED, is_pretty, matches
@@ -133,10 +133,8 @@ class Discovery:
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     def _resources(self, request: Request, group: str, version: str) -> Response | None:
-        if group not in self._groups:
+        if version not in self._groups.get(group, ()):
             return None
-        if version not in self._groups[group]:
-            raise unknown_resource()
         return self._plain(request, lambda: self._resource_list(group, version))
 
     def _resource_list(self, group: str, version: str) -> Document:
@@ -223,8 +221,10 @@ def _home(kind: Kind) -> dict[str, str]:
 
 
 def _verbs(kind: Kind) -> list[str]:
-    verbs = [v for v in _ORDER if v in kind.verbs] if kind.custom else sorted(kind.verbs)
-    if kind.custom is not None and kind.custom.terminating:
+    if kind.custom is None:
+        return sorted(kind.verbs)
+    verbs = [str(verb) for verb in _ORDER if verb in kind.verbs]
+    if kind.custom.terminating:
         return [verb for verb in verbs if verb not in ("create", "patch", "update")]
     return verbs
 

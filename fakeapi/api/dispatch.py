@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping
 from dataclasses import replace
+from typing import Final
 
 from fakeapi.api.authorizing import AlwaysAllow, Authorizer, attributes_of, forbidden_request
 from fakeapi.api.calls import Call, Identify, Services
@@ -152,15 +153,15 @@ class Api:
             if found is not None:
                 return found
         position, kinds = group_version_path(request.path), self.kinds
-        if position is None or all(group != position[0] for group, _ in kinds.group_versions):
-            return Response(404, b"404 page not found\n", TEXT)
+        if position is None:
+            return _NOWHERE
         group, version, rest = position
-        if (group, version) not in kinds.group_versions:
-            raise unknown_resource()
-        if not rest:
+        if not rest and (group, version) in kinds.group_versions:
             raise method_not_allowed()
-        face = choose_face(request, self._sources.timestamp)
         target = find_target(kinds, group, version, rest)
+        if target is None or (_everywhere(target) and target.kind.custom and _writes(request)):
+            return _nowhere(kinds, group)
+        face = choose_face(request, self._sources.timestamp)
 
         def serve(target: Target, request: Request) -> Response | Watch:
             return _handler(target, request)(self._call(target, request, user))
@@ -187,6 +188,16 @@ class Api:
         return Call(target, request, registry, services, user)
 
 
+def _nowhere(kinds: Kinds, group: str) -> Response:
+    """Answer for what is not there: groups that are built in say so in their own form."""
+    if any(kind.group == group and kind.custom is None for kind in kinds.all):
+        raise unknown_resource()
+    return _NOWHERE
+
+
+_NOWHERE: Final = Response(404, b"404 page not found\n", TEXT)
+
+
 def _warn(kind: Kind, answer: Response | Watch) -> Response | Watch:
     """Add to an answer the warning that its kind is deprecated, if it is."""
     if kind.deprecation and isinstance(answer, Response):
@@ -199,6 +210,15 @@ def _lead_nowhere(call: Call) -> Response:
     raise not_served(call.target.kind, call.target.subresource)
 
 
+def _everywhere(target: Target) -> bool:
+    """Whether it is the collection of all namespaces."""
+    return target.kind.namespaced and not target.namespace and not target.name
+
+
+def _writes(request: Request) -> bool:
+    return request.method != "GET"
+
+
 def _handler(target: Target, request: Request) -> Verb:
     """Give what answers the request; raises StatusError (404, 405)."""
     kind, method, subresource = target.kind, request.method, target.subresource
@@ -209,8 +229,7 @@ def _handler(target: Target, request: Request) -> Verb:
         raise unknown_resource()  # what can only be created has no name
     usual = ON_OBJECT if target.name else ON_COLLECTION
     handler = (usual if own is None else own).get(method)
-    everywhere = kind.namespaced and not target.namespace and not target.name
-    if handler is None or (everywhere and method != "GET"):
+    if handler is None or (_everywhere(target) and _writes(request)):
         raise method_not_allowed()
     if own is None:
         names = _OBJECT_VERBS if target.name else _COLLECTION_VERBS

@@ -126,9 +126,14 @@ def _amount(text: str) -> Fraction:
     if match is None:
         raise ValueError("quantities must match the regular expression")
     number, suffix, exponent = match.groups()
-    if suffix in _BINARY:
-        return Fraction(number) * 2 ** _BINARY[suffix]
-    return Fraction(number) * Fraction(10) ** (_DECIMAL[suffix] if suffix else int(exponent or 0))
+    base, power = (2, _BINARY[suffix]) if suffix in _BINARY else (10, _DECIMAL.get(suffix, 0))
+    if exponent:
+        power = int(exponent)
+    return Fraction(number) * _power(base, power)
+
+
+def _power(base: int, exponent: int) -> Fraction:
+    return Fraction(base**exponent) if exponent >= 0 else Fraction(1, base**-exponent)
 
 
 def _written(amount: Fraction) -> str:

@@ -7,9 +7,9 @@ apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from fakeapi.api.causes import forbidden_field, invalid_value, required, unsupported
+from fakeapi.api.causes import Shown, as_go, forbidden_field, invalid_value, required, unsupported
 from fakeapi.api.cel.engine import MISSING, is_installed
 from fakeapi.api.cel.expressions import ExpressionError, compile_expression, known_functions
 from fakeapi.api.cel.fieldpaths import FieldPathError, find_field
@@ -109,9 +109,9 @@ def _fault(source: str, scope: Scope, wanted: str) -> str | None:
     return faults_in(spelled_out(source.strip()), scope, functions, wanted)
 
 
-def _shown(rule: Json) -> dict[str, Any]:
+def _shown(rule: Json) -> Shown:
     """Give a rule as upstream's internal type prints it."""
-    return {
+    fields = {
         "Rule": rule.get("rule", ""),
         "Message": rule.get("message", ""),
         "MessageExpression": rule.get("messageExpression", ""),
@@ -119,3 +119,4 @@ def _shown(rule: Json) -> dict[str, Any]:
         "FieldPath": rule.get("fieldPath", ""),
         "OptionalOldSelf": rule.get("optionalOldSelf"),
     }
+    return as_go(fields)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fakeapi.api.causes import Shown, as_go
+
 Json = Mapping[str, Any]
 
 _MOVED: Final = {
@@ -36,9 +38,9 @@ def internal_spec(spec: Json) -> dict[str, Any]:
     return inner
 
 
-def shown_versions(spec: Json) -> list[dict[str, Any]]:
+def shown_versions(spec: Json) -> Shown:
     """Give the versions as upstream's internal type prints them."""
-    return [
+    versions = [
         {
             "Name": version.get("name", ""),
             "Served": bool(version.get("served")),
@@ -52,3 +54,4 @@ def shown_versions(spec: Json) -> list[dict[str, Any]]:
         }
         for version in internal_spec(spec)["versions"]
     ]
+    return as_go(versions)

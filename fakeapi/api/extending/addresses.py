@@ -23,23 +23,36 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``url`` is where to call, ``named`` how messages call it, ``host`` the certificate's name."""
+    """``url`` is where to call, ``host`` the certificate's name ("": that of the URL)."""
 
     url: str
-    named: str
     host: str = ""
 
 
 def address_of(objects: Objects, config: Json) -> Address:
     """Give where a webhook's client configuration leads; raises OutCallError."""
-    if config.get("url"):
-        return Address(config["url"], config["url"])
-    service = config["service"]
-    name, namespace, port = service["name"], service["namespace"], service.get("port", 443)
-    host = f"{name}.{namespace}.svc"
-    path = f"/{(service.get('path') or '').removeprefix('/')}"
-    place = _place(objects, namespace, name, port)
-    return Address(f"https://{place}{path}", f"https://{host}:{port}{path}", host)
+    service = config.get("service")
+    if service is None:
+        return Address(config["url"])
+    place = _place(objects, service["namespace"], service["name"], service.get("port", 443))
+    return Address(f"https://{place}{_path(service)}", _host(service))
+
+
+def name_of(config: Json) -> str:
+    """Give what messages call the place that a client configuration leads to."""
+    service = config.get("service")
+    if service is None:
+        url: str = config["url"]
+        return url
+    return f"https://{_host(service)}:{service.get('port', 443)}{_path(service)}"
+
+
+def _host(service: Json) -> str:
+    return f"{service['name']}.{service['namespace']}.svc"
+
+
+def _path(service: Json) -> str:
+    return f"/{(service.get('path') or '').removeprefix('/')}"
 
 
 def _place(objects: Objects, namespace: str, name: str, port: int) -> str:

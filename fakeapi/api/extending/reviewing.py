@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.errors import StatusError
-from fakeapi.api.extending.addresses import address_of
+from fakeapi.api.extending.addresses import address_of, name_of
 from fakeapi.api.metadata import Sources
 from fakeapi.api.metadatarules import check_common_metadata
 from fakeapi.api.outcalls import Outbox, OutCall, OutCallError
@@ -89,17 +89,15 @@ class Converter:
 
     def _call(self, config: Mapping[str, Any], review: Review) -> Any:
         bundle = b64decode(config.get("caBundle") or "")
-        named = config.get("url", "")
         try:
             address = address_of(self._objects, config)
-            named = address.named
             body = orjson.dumps(review)
             call = OutCall(f"{address.url}?timeout=30s", body, bundle, address.host)
             return orjson.loads(self._outbox.ask(call))
         except orjson.JSONDecodeError as error:
             raise ConversionError(f"couldn't get version/kind; json parse error: {error}") from None
         except OutCallError as error:
-            raise OutCallError(f'Post "{named}?timeout=30s": {error}') from None
+            raise OutCallError(f'Post "{name_of(config)}?timeout=30s": {error}') from None
 
 
 def _verb(error: Exception) -> str:

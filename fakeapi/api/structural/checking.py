@@ -79,7 +79,7 @@ def _steps(schema: Json, kind: type) -> Steps:
 
 def _type_check(schema: Json, kind: type) -> Check | None:
     """Make the check that refuses all values of a sort; None if they are welcome."""
-    types = (schema["type"],) if schema.get("type") else ()
+    types: tuple[str, ...] = (schema["type"],) if schema.get("type") else ()
     if schema.get("x-kubernetes-int-or-string"):
         types = ("integer", "string")
     form, found = known_format(schema), _TYPES[kind]

@@ -11,7 +11,7 @@ k8s.io/apiextensions-apiserver.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fakeapi.api.decoding import Where, spell
 from fakeapi.api.structural.nodes import ABSENT, META_FIELDS, Node
@@ -49,7 +49,7 @@ def _value(node: Node | None, value: Any, where: Where, unknown: Unknown) -> Non
                 _value(items, item, (where, f"[{index}]"), unknown)
 
 
-_CONTAINERS = frozenset((dict, list))
+_CONTAINERS: Final[frozenset[type]] = frozenset((dict, list))
 
 
 def _object(node: Node, value: dict[str, Any], where: Where, unknown: Unknown) -> None:

@@ -30,7 +30,7 @@ Ask = Callable[..., tuple[int, Any]]
 Define = Callable[..., Any]
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-STATUS = {"status": {}}
+STATUS: dict[str, Any] = {"status": {}}
 SIZED = record(spec=record(size=INTEGER), status=record(size=INTEGER, selector=TEXT))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fakeapi.api import Api
+from tests.fakeapi.api.crds.webhooks import NEW, OLD, converted, renamed
 from tests.fakeapi.api.crds.widgets import (
     DEFINITIONS,
     GROUP,
@@ -25,34 +26,12 @@ from tests.fakeapi.api.crds.widgets import (
 Ask = Callable[..., tuple[int, Any]]
 Define = Callable[..., Any]
 
-OLD = record(spec=record(size=INTEGER))
-NEW = record(spec=record(length=INTEGER, color={**TEXT, "default": "red"}))
 WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
-WEBHOOK = {
-    "strategy": "Webhook",
-    "webhook": {
-        "clientConfig": {"url": "https://localhost:1/convert"},
-        "conversionReviewVersions": ["v1"],
-    },
-}
-
-
-def renamed(review: Document) -> Document:
-    """Convert as a webhook would: ``size`` in v1 is ``length`` in v2."""
-    request = review["request"]
-    found = []
-    for thing in request["objects"]:
-        names = {"size": "length"} if request["desiredAPIVersion"].endswith("v2") else {}
-        names = names or {"length": "size"}
-        spec = {names.get(name, name): value for name, value in thing["spec"].items()}
-        found.append({**thing, "apiVersion": request["desiredAPIVersion"], "spec": spec})
-    response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": found}
-    return {**review, "response": response}
 
 
 @pytest.fixture
-def hooked(api: Api, define: Define) -> Api:
-    define(versions=[version(schema=OLD), version("v2", NEW)], conversion=WEBHOOK)
+def hooked(api: Api, ask: Ask) -> Api:
+    ask("POST", DEFINITIONS, converted(url="https://localhost:1/convert"))
     api.converters[NAME] = renamed
     return api
 
@@ -113,8 +92,8 @@ FAILURES: list[tuple[Callable[[Document], Document], str]] = [
     (
         lambda review: {**review, "kind": "Pod"},
         (
-            "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got "
-            "apiextensions.k8s.io/v1, Kind=Pod"
+            "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, "
+            "got apiextensions.k8s.io/v1, Kind=Pod"
         ),
     ),
     (

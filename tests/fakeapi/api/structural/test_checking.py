@@ -54,8 +54,8 @@ def mistyped(wanted: str, found: str, field: str = "a") -> str:
             2**31,
             [
                 (
-                    '<nil>: Invalid value: "": Checked value must be of type integer with format int32 '
-                    "in a"
+                    '<nil>: Invalid value: "": Checked value must be of type integer with format '
+                    "int32 in a"
                 )
             ],
         ),
