@@ -20,7 +20,7 @@ from fakeapi.api.bodies import media_type, read_json
 from fakeapi.api.causes import invalid_value, unsupported
 from fakeapi.api.decoding import MismatchError, Where, spell
 from fakeapi.api.errors import bad_request, invalid
-from fakeapi.api.metadata import check_type
+from fakeapi.api.metadata import check_named_type, check_type
 from fakeapi.api.reading import read_document
 from fakeapi.kinds import Kind
 from fakeapi.store import Document
@@ -51,6 +51,7 @@ class FieldCheck:
 
     def decode_body(self, kind: Kind, document: Document, body: bytes) -> Document:
         """Keep of a body what fits its kind; raises StatusError (400)."""
+        check_named_type(kind, document, body)
         check_type(kind, document)
         subject = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
         try:

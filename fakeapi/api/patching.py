@@ -20,7 +20,7 @@ import jsonpatch
 import jsonpointer
 import orjson
 
-from fakeapi.api.bodies import media_type, read_json
+from fakeapi.api.bodies import check_depth, media_type, read_json
 from fakeapi.api.errors import StatusError, bad_request, unprocessable_patch, unsupported_media_type
 from fakeapi.api.strategic import strategic_merge
 from fakeapi.kinds import Kind
@@ -100,7 +100,7 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
             if copied > MAX_COPIED_BYTES:
                 raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
         document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
-    orjson.dumps(document)  # operations may nest deeper than any body can; a TypeError says so
+    check_depth(document)  # operations may nest deeper than any body can; a TypeError says so
     return document
 
 

@@ -35,13 +35,15 @@ class ScalePaths:
 class Custom:
     """One version of a custom resource; compared by identity, so what it compiles to can be kept.
 
-    ``definition`` is the definition's name, ``schema`` its OpenAPI schema (empty: anything goes).
+    ``definition`` is the definition's name, ``schema`` its OpenAPI schema (empty: anything goes),
+    ``versions`` are all that it has.
     ``conversion`` is the definition's ``spec.conversion``. ``terminating``: the definition is being
     deleted, and nothing can be created any more.
     """
 
     definition: str
     schema: Mapping[str, Any]
+    versions: tuple[str, ...]
     storage_version: str
     list_kind: str
     columns: tuple[PrinterColumn, ...]

@@ -94,7 +94,9 @@ def measure() -> dict[str, Figure]:
     """Read, fill and check an object of thirty fields."""
     schema: dict[str, Any] = {"type": "object", "properties": {"spec": _SPEC, "status": _STATUS}}
     none = MappingProxyType({"strategy": "None"})
-    custom = Custom("widgets", schema, "v1", "WidgetList", (), None, none, terminating=False)
+    custom = Custom(
+        "widgets", schema, ("v1",), "v1", "WidgetList", (), None, none, terminating=False
+    )
     compiled = Compiled(custom)
     seconds = statistics.median(_turn(compiled) for _ in range(7))
     what = "custom resource of 30 fields: pruned, defaulted, validated"

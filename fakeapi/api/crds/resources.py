@@ -110,6 +110,7 @@ class _Maker:
         return Custom(
             definition=self._name,
             schema=schema,
+            versions=tuple(each["name"] for each in self._spec["versions"]),
             storage_version=self.storage,
             list_kind=self._names.get("listKind") or f"{self._names['kind']}List",
             columns=tuple(map(_column, columns)),

@@ -283,3 +283,61 @@ def test_the_spec_may_be_anything_that_the_schema_allows(ask: Ask, define: Defin
     define(versions=[version(schema=record(spec=TEXT))])
     status, made = ask("POST", WIDGETS, {**widget(), "spec": "text"})
     assert (status, made["spec"]) == (201, "text")
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "words"),
+    [
+        (
+            {"kind": ""},
+            400,
+            "the object provided is unrecognized (must be of type Widget): Object 'Kind' is missin",
+        ),
+        (
+            {"apiVersion": "example.com/v9"},
+            400,
+            (
+                'Widget in version "v9" cannot be handled as a Widget: request to convert CR from '
+                "an invalid group/version: example.com/v9"
+            ),
+        ),
+        (
+            {"apiVersion": "other.com/v1"},
+            400,
+            (
+                'Widget in version "v1" cannot be handled as a Widget: other.com/v1, Kind=Widget '
+                'is unstructured and is not suitable for converting to "example.com/v1"'
+            ),
+        ),
+        (
+            {"apiVersion": "example.com/v2"},
+            400,
+            (
+                "the API version in the data (example.com/v2) does not match the expected API "
+                "version (example.com/v1)"
+            ),
+        ),
+        (
+            {"kind": "Gadget"},
+            422,
+            'Widget.example.com "one" is invalid: kind: Invalid value: "Gadget": must be Widget',
+        ),
+    ],
+)
+def test_what_is_something_else_is_refused(
+    ask: Ask, define: Define, said: dict[str, Any], status: int, words: str
+) -> None:
+    define(versions=[version(), version("v2")])
+    found, answer = ask("POST", WIDGETS, {**widget(), **said})
+    assert found == status
+    assert answer["message"].startswith(words)
+
+
+def test_what_nests_too_deeply_is_refused(api: Api, define: Define) -> None:
+    define()
+    for depth, status in ((230, 201), (246, 400), (260, 400)):
+        spec = b'{"a":' * depth + b"1" + b"}" * depth
+        body = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"one"},"spec":'
+        answer = api.handle(Request("POST", WIDGETS, {}, body + spec + b"}"))
+        assert isinstance(answer, Response)
+        assert answer.status == status
