@@ -43,6 +43,7 @@ from fakeapi.api.messages import User
 from fakeapi.api.timekeeping import ClockOrder, clock_order, describe_clock
 from fakeapi.clock import VirtualClock
 from fakeapi.transport import WatchFeed, watch_timeout
+from fakeapi.webhooks import Errands, post
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 MAX_MANAGEMENT_BODY_BYTES: Final = 1024**3
@@ -94,6 +95,7 @@ class Server:
     ) -> None:
         self.management = management or Management(api)
         self._api = api
+        self._errands = Errands(api.outbox, post)
         self._clock = clock
         self._rng = rng
         self._patience = patience
@@ -162,7 +164,8 @@ class Server:
             user = self._authenticator.user(
                 http.headers.get("Authorization", ""), self._certificate(http)
             )
-            answer = await self._answer(await _read_request(http, user, self._patience.body))
+            request = await _read_request(http, user, self._patience.body)
+            answer = await self._answer(request)
         except StatusError as error:
             answer = error.response()
         except Exception as error:  # noqa: BLE001 - the outermost loop: the server must go on
@@ -175,11 +178,13 @@ class Server:
 
     async def _answer(self, request: Request) -> Response | Watch:
         if not request.path.startswith(PREFIX):
-            return self._api.handle(request)
+            return await self._errands.run(lambda: self._api.handle(request))
         forking, order = fork_of(request), clock_order(request)
         if forking is not None and self._fork is not None:
             return await self._serve_fork(self._fork(forking))
-        return self.management.handle(request) if order is None else await self._move_clock(order)
+        if order is not None:
+            return await self._move_clock(order)
+        return await self._errands.run(lambda: self.management.handle(request))
 
     async def _move_clock(self, order: ClockOrder) -> Response:
         clock = self._clock
@@ -216,7 +221,7 @@ class Server:
         self.management.requests.append(record)
 
     async def _stream(self, http: web.BaseRequest, watch: Watch) -> web.StreamResponse:
-        feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng))
+        feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng), self._errands)
         response = web.StreamResponse(headers=_headers("application/json"))
         response.enable_chunked_encoding()
         self._feeds.add(feed)

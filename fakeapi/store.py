@@ -75,8 +75,12 @@ class ExpiredError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One object at one version; ``fields`` are the kind's selectable values in its order."""
+    """One object at one version, in the form of ``kind``.
 
+    ``fields`` are the kind's selectable values in its order.
+    """
+
+    kind: Kind
     key: str
     version: int
     raw: bytes
@@ -140,6 +144,10 @@ class Store:
         self._history = history
         self._floor = 0
         self._tables: dict[str, _Table] = {}
+
+    def stored(self, kind: Kind) -> Kind:
+        """Give the kind in which objects are stored: here always their own."""
+        return kind
 
     def get(self, kind: Kind, key: str) -> Entry | None:
         """Give the newest entry under ``key``."""
@@ -245,6 +253,10 @@ class Store:
         for table in tuple(self._tables.values()):
             table.wake()
 
+    def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002
+        """Give entries in the form of a kind: here always as they are."""
+        return entries
+
     def listen(self, kind: Kind, wake: Listener) -> Callable[[], None]:
         """Have ``wake`` called after each write of ``kind``, until the result is called."""
         token = object()
@@ -293,7 +305,7 @@ def encode_entry(kind: Kind, key: str, version: int, document: Document) -> Entr
     raw = orjson.dumps({"metadata": metadata, **document})
     labels = {sys.intern(k): sys.intern(v) for k, v in (metadata.get("labels") or {}).items()}
     document["metadata"] = metadata
-    return Entry(key, version, raw, labels, _field_values(kind.fields, document))
+    return Entry(kind, key, version, raw, labels, _field_values(kind.fields, document))
 
 
 def _version(event: Event) -> int:

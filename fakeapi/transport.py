@@ -29,6 +29,7 @@ from extender.kube.http_transport import user_agent
 from fakeapi.api import Api, Request, Response, Watch, parse_query
 from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import JSON
+from fakeapi.webhooks import Errands, refuse
 
 BATCH: Final = 100
 BOOKMARK_SECONDS: Final = 60.0
@@ -44,8 +45,11 @@ def watch_timeout(watch: Watch, rng: Random) -> float:
 class WatchFeed:
     """A watch's lines as they come, until it ends or is stopped."""
 
-    def __init__(self, watch: Watch, clock: Clock, timeout_seconds: float) -> None:
+    def __init__(
+        self, watch: Watch, clock: Clock, timeout_seconds: float, errands: Errands
+    ) -> None:
         self._watch = watch
+        self._errands = errands
         self._clock = clock
         self._timeout = timeout_seconds
         self._woken = asyncio.Event()
@@ -65,7 +69,7 @@ class WatchFeed:
             due = self._next_due(deadline)
             while not self._stopped and self._clock.monotonic() < deadline:
                 self._woken.clear()
-                lines = self._watch.read(BATCH)
+                lines = await self._errands.run(self._read)
                 if not lines and self._clock.monotonic() >= due:
                     due = self._next_due(deadline)
                     lines = [self._watch.bookmark()] if self._watch.bookmarks else []
@@ -79,6 +83,9 @@ class WatchFeed:
         finally:
             cancel()
             alarm.cancel()
+
+    def _read(self) -> Sequence[bytes]:
+        return self._watch.read(BATCH)
 
     def _next_due(self, deadline: float) -> float:
         """Give when to wake without an event: for a bookmark, or for the end."""
@@ -125,6 +132,7 @@ class LocalTransport:
     ) -> None:
         self._record = record
         self._api = api
+        self._errands = Errands(api.outbox, refuse)
         self._clock = clock
         self._rng = rng
         self._feeds: set[WatchFeed] = set()
@@ -158,7 +166,8 @@ class LocalTransport:
         if self._closed:
             raise kube.TransportError(f"{request}: this transport is closed")
         await asyncio.sleep(0)  # as with any other transport, others get their turn
-        answer = self._api.handle(_translate(request))
+        translated = _translate(request)
+        answer = await self._errands.run(lambda: self._api.handle(translated))
         status = answer.status if isinstance(answer, Response) else 200
         query = urlencode(request.query)
         self._record(RequestRecord(request.method, request.path, query, user_agent(), status))
@@ -167,7 +176,7 @@ class LocalTransport:
     async def _watch_lines(
         self, watch: Watch, request: kube.Request
     ) -> AsyncGenerator[bytes, None]:
-        feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng))
+        feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng), self._errands)
         self._feeds.add(feed)
         try:
             async with aclosing(feed.batches()) as batches:

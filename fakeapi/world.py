@@ -76,7 +76,8 @@ class World:
         """
         rng, clock = copy_dice(self.rng), clock or self.clock
         store = self.management.snapshots.fork(snapshot)
-        api = Api(store, _sources(clock, rng), self.api.kinds, self.api.release)
+        api = Api(store, _sources(clock, rng), self.api.builtin, self.api.release)
+        api.converters.update(self.api.converters)
         api.tokens.adopt(self.api.tokens)
         if self.api.enforces_rbac:
             api.enforce_rbac()

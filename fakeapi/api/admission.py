@@ -3,6 +3,7 @@
 - Nothing is created in a namespace that does not exist, or that is being terminated.
 - A pod gets its priority from its PriorityClass, or from the one that is the global default.
 - A pod that names its node gets the node's zone and region as labels.
+- Nothing is created of a custom resource whose definition is being deleted.
 - Only one PriorityClass may be the global default, and ``system-`` names are the system's.
 
 Subresources pass by. Sources: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle;
@@ -45,6 +46,10 @@ def admit_create(objects: Objects, kind: Kind, namespace: str, document: Documen
     """Complete an object to be created, or refuse it: raises StatusError (403, 404, 422)."""
     if kind.namespaced:
         _admit_namespace(objects, kind, namespace, document)
+    if kind.custom is not None and kind.custom.terminating:
+        named = document["metadata"].get("name", "")
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(kind, named, why)
     for admit in _ON_CREATE.get(kind.resource, ()):
         admit(objects, kind, document)
 

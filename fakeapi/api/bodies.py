@@ -28,10 +28,18 @@ def read_json(body: bytes) -> Any:
     """Parse a body as JSON; raises StatusError (400) if it is not, or if it nests too deeply."""
     try:
         value = orjson.loads(body)
-        orjson.dumps(value)
+        check_depth(value)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError) as error:
         raise bad_request(f"couldn't parse the body as JSON: {error}") from None
     return value
+
+
+def check_depth(value: Any) -> None:
+    """Raise orjson.JSONEncodeError for what nests too deeply to be stored.
+
+    What the server makes of it (managedFields, events) is some levels deeper.
+    """
+    orjson.dumps([[[[[[[[value]]]]]]]])
 
 
 def read_object(request: Request) -> Document:

@@ -19,9 +19,10 @@ from fakeapi.api.managers import manager_of
 from fakeapi.api.messages import Request, Response, User
 from fakeapi.api.metadata import Sources, check_document
 from fakeapi.api.registry import Registry, Target
+from fakeapi.api.rehearsing import Timeline
 from fakeapi.api.tokens import IssuedTokens
 from fakeapi.kinds import Kind, Kinds
-from fakeapi.store import Document, Store
+from fakeapi.store import Document
 
 Identify = Callable[[str], User | None]
 """Gives the user that a bearer token stands for, or None."""
@@ -31,7 +32,7 @@ Identify = Callable[[str], User | None]
 class Services:
     """What handlers need beside the objects; ``identify`` knows every token there is."""
 
-    store: Store
+    store: Timeline
     kinds: Kinds
     sources: Sources
     authorizer: Authorizer

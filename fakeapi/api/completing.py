@@ -3,7 +3,8 @@
 - pods: their quality of service, and tolerations of nodes that are briefly not ready;
 - services: cluster addresses and node ports, kept on update if the client leaves them out;
 - jobs: the selector and labels that tie their pods to their uid;
-- daemon sets: the annotation that counts generations of the template.
+- daemon sets: the annotation that counts generations of the template;
+- definitions of custom resources: the versions in which objects may be stored.
 
 Addresses and ports are derived from a number that grows with every write, so that two servers with
 the same history allocate the same ones: 10.96.0.0/12 and 30000 to 32767 are gone through in order.
@@ -22,6 +23,7 @@ from ipaddress import IPv4Address
 from typing import Any, Final
 
 from fakeapi.api.conditions import set_condition
+from fakeapi.api.crds.statuses import first_status, note_stored_version
 from fakeapi.api.quantities import canonical
 from fakeapi.kinds import Kind
 from fakeapi.store import Document
@@ -194,13 +196,25 @@ def _count_template(daemon_set: Document, generation: int) -> None:
     annotations[_TEMPLATE_GENERATION] = str(generation)
 
 
+def _create_definition(definition: Document, _serial: int) -> None:
+    first_status(definition)
+
+
+def _update_definition(definition: Document, _old: Mapping[str, Any], _serial: int) -> None:
+    note_stored_version(definition)
+
+
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+
 _ON_CREATE: Final[Mapping[str, Callable[[Document, int], None]]] = {
+    _DEFINITIONS: _create_definition,
     "daemonsets.apps": _create_daemon_set,
     "jobs.batch": _create_job,
     "pods": _create_pod,
     "services": _create_service,
 }
 _ON_UPDATE: Final[Mapping[str, Callable[[Document, Mapping[str, Any], int], None]]] = {
+    _DEFINITIONS: _update_definition,
     "daemonsets.apps": _update_daemon_set,
     "jobs.batch": _update_job,
     "pods": _update_pod,

@@ -21,6 +21,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, Final
 
+from fakeapi.api.crds.compiled import compiled
 from fakeapi.api.plans import Plan, plan_of
 from fakeapi.kinds import Kind
 from fakeapi.kinds.defaults import DEFAULTS, SCALE_DOWN, SCALE_UP
@@ -33,6 +34,9 @@ Rule = Callable[[dict[str, Any]], None]
 
 def apply_defaults(kind: Kind, document: Document) -> None:
     """Fill in what is missing, in place."""
+    if kind.custom is not None:
+        compiled(kind.custom).fill(document)
+        return
     _follow(_plan(kind), document)
 
 
@@ -225,7 +229,26 @@ def _device_request(request: dict[str, Any]) -> None:
         request.setdefault("count", 1)
 
 
+def _definition_spec(spec: dict[str, Any]) -> None:
+    """A definition names what it leaves out by its kind, and converts nothing."""
+    names = spec.get("names")
+    if isinstance(names, dict):
+        kind = names.get("kind") or ""
+        names["singular"] = names.get("singular") or kind.lower()
+        if kind and not names.get("listKind"):
+            names["listKind"] = f"{kind}List"
+    spec.setdefault("conversion", {"strategy": "None"})
+
+
+def _service_reference(reference: dict[str, Any]) -> None:
+    reference.setdefault("port", 443)
+
+
+_EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+
 _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    f"{_EXTENSIONS}.CustomResourceDefinitionSpec": (_definition_spec,),
+    f"{_EXTENSIONS}.ServiceReference": (_service_reference,),
     "apps.v1.DaemonSetUpdateStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
     "apps.v1.DeploymentStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
     "apps.v1.StatefulSet": (_claim_template,),

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
+from fakeapi.api.conditions import set_condition
 from fakeapi.api.deleteoptions import DeleteOptions
 from fakeapi.api.errors import Cause, StatusError, conflict, forbidden, invalid, storage_conflict
 from fakeapi.api.metadata import Sources, epoch_seconds
@@ -107,6 +108,9 @@ def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources
             return Step.MARKED
         if (document.get("spec") or {}).get("finalizers"):
             return Step.NOTHING
+    if kind.deletion_finalizer and "deletionTimestamp" not in metadata:
+        _mark_to_be_cleared(kind, document, sources)
+        return Step.MARKED
     step = _mark_grace(document, options, sources) if kind.graceful else None
     if step is Step.NOTHING:
         return step
@@ -165,6 +169,16 @@ def _mark_waiting(metadata: dict[str, Any], sources: Sources) -> None:
     if marked is None or (epoch_seconds(marked) or 0) > sources.now():
         metadata["deletionTimestamp"] = sources.timestamp(0)
     metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _mark_to_be_cleared(kind: Kind, document: Document, sources: Sources) -> None:
+    """Mark a definition whose instances are to go before it does."""
+    metadata, now = document["metadata"], sources.timestamp(0)
+    metadata["deletionTimestamp"] = now
+    present = metadata.get("finalizers") or []
+    if kind.deletion_finalizer not in present:
+        metadata["finalizers"] = [*present, kind.deletion_finalizer]
+    set_condition(document.setdefault("status", {}), kind.deletion_condition, now)
 
 
 def _mark_grace(document: Document, options: DeleteOptions, sources: Sources) -> Step | None:

@@ -23,7 +23,7 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.caching import cached, etag_of
-from fakeapi.api.errors import not_acceptable, unknown_resource
+from fakeapi.api.errors import not_acceptable
 from fakeapi.api.health import CHECKS, check_health
 from fakeapi.api.messages import JSON, Request, Response
 from fakeapi.api.negotiation import OFFERED, is_pretty, matches
@@ -56,7 +56,7 @@ class Discovery:
     """Answers the paths that tell what a server serves."""
 
     def __init__(self, kinds: Kinds, release: Release) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._groups = group_versions(kinds)
         self._version = release.document()
         self._made: dict[str, _Stored] = {}
@@ -133,14 +133,12 @@ class Discovery:
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     def _resources(self, request: Request, group: str, version: str) -> Response | None:
-        if group not in self._groups:
+        if version not in self._groups.get(group, ()):
             return None
-        if version not in self._groups[group]:
-            raise unknown_resource()
         return self._plain(request, lambda: self._resource_list(group, version))
 
     def _resource_list(self, group: str, version: str) -> Document:
-        found = _sorted(self._kinds.in_group_version(group, version))
+        found = _sorted(self.kinds.in_group_version(group, version))
         version_of_lists = {"apiVersion": "v1"} if group else {}
         preferred = self._groups[group][0]
         return {
@@ -161,7 +159,7 @@ class Discovery:
     def _aggregated_group(self, group: str) -> Document:
         versions = []
         for version in self._groups[group]:
-            kinds = _sorted(self._kinds.in_group_version(group, version))
+            kinds = _sorted(self.kinds.in_group_version(group, version))
             resources = [_aggregated_entry(kind) for kind in kinds]
             entry = {"version": version, "resources": resources, "freshness": "Current"}
             versions.append(entry)
@@ -215,13 +213,42 @@ def _names(kind: Kind) -> Document:
     return names
 
 
+def _home(kind: Kind) -> dict[str, str]:
+    """Give group and version where they are told: built-in kinds leave them to the document."""
+    if kind.custom is None:
+        return {"group": "", "version": ""}
+    return {"group": kind.group, "version": kind.version}
+
+
+def _verbs(kind: Kind) -> list[str]:
+    if kind.custom is None:
+        return sorted(kind.verbs)
+    verbs = [str(verb) for verb in _ORDER if verb in kind.verbs]
+    if kind.custom.terminating:
+        return [verb for verb in verbs if verb not in ("create", "patch", "update")]
+    return verbs
+
+
+_ORDER: Final = (
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+)
+"""The verbs of custom resources as upstream lists them."""
+
+
 def _plain_entries(kind: Kind, preferred: str) -> list[Document]:
     main = {
         "name": kind.plural,
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
         **_names(kind),
     }
     if {"create", "list"} <= set(kind.verbs):
@@ -231,7 +258,8 @@ def _plain_entries(kind: Kind, preferred: str) -> list[Document]:
 
 def _storage_hash(kind: Kind, preferred: str) -> str:
     """Hash what objects are stored as, by which clients see whether that has changed."""
-    stored = f"{kind.group}/{preferred}/{kind.kind}"
+    version = preferred if kind.custom is None else kind.custom.storage_version
+    stored = f"{kind.group}/{version}/{kind.kind}"
     return b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
@@ -250,10 +278,10 @@ def _plain_subresource(kind: Kind, below: Subresource) -> Document:
 def _aggregated_entry(kind: Kind) -> Document:
     entry = {
         "resource": kind.plural,
-        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "responseKind": {**_home(kind), "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
         **_names(kind),
     }
     if kind.subresources:
@@ -266,8 +294,7 @@ def _aggregated_subresource(kind: Kind, below: Subresource) -> Document:
     return {
         "subresource": below.name,
         "responseKind": {
-            "group": "" if own else below.group,
-            "version": "" if own else below.version,
+            **(_home(kind) if own else {"group": below.group, "version": below.version}),
             "kind": below.kind,
         },
         "verbs": sorted(below.verbs),

@@ -9,14 +9,18 @@ A request passes, in this order: impersonation, authorization, discovery, the ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from dataclasses import replace
+from typing import Final
 
 from fakeapi.api.authorizing import AlwaysAllow, Authorizer, attributes_of, forbidden_request
 from fakeapi.api.calls import Call, Identify, Services
 from fakeapi.api.converting import serve_converted
 from fakeapi.api.discovery import Discovery
 from fakeapi.api.errors import StatusError, method_not_allowed, not_served, unknown_resource
+from fakeapi.api.extending.definitions import Definitions
+from fakeapi.api.extending.forms import Forms
+from fakeapi.api.extending.reviewing import Converter, Hook
 from fakeapi.api.faces import choose_face
 from fakeapi.api.impersonating import check_impersonation
 from fakeapi.api.loading import ensure_namespace, load
@@ -24,6 +28,7 @@ from fakeapi.api.messages import TEXT, Request, Response, User
 from fakeapi.api.metadata import Sources
 from fakeapi.api.openapi import serve_openapi
 from fakeapi.api.options import is_dry_run
+from fakeapi.api.outcalls import Outbox
 from fakeapi.api.paths import find_target, group_version_path
 from fakeapi.api.priority import system_priority_classes
 from fakeapi.api.rbac import RbacAuthorizer
@@ -31,7 +36,7 @@ from fakeapi.api.rbacroles import bootstrap_roles
 from fakeapi.api.registry import Registry, Target
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.reviews import REVIEWS
-from fakeapi.api.subresources import SUBRESOURCES
+from fakeapi.api.subresources import CUSTOM_SUBRESOURCES, SUBRESOURCES
 from fakeapi.api.tokens import IssuedTokens
 from fakeapi.api.updating import PREPARE
 from fakeapi.api.verbs import ON_COLLECTION, ON_OBJECT, Verb
@@ -61,31 +66,58 @@ class Api:
         release: Release = DEFAULT_RELEASE,
     ) -> None:
         self.store = store
-        self.kinds = kinds
-        self.registry = Registry(store, sources)
+        self.builtin = kinds
+        self.outbox = Outbox()
+        sources = self.outbox.steady(sources)
+        self._definitions = Definitions(store, kinds)
+        self._converter = Converter(store, self.outbox, sources)
+        self.objects = Forms(store, self._definitions.stored, self._converter)
+        self.registry = Registry(self.objects, sources)
         self.tokens = IssuedTokens(sources.timestamp)
         self.authorizer: Authorizer = AlwaysAllow()
         self.identify: Identify = self.tokens.user_of
         self._sources = sources
         self.release = release
-        self._discovery = Discovery(kinds, release)
         self._ensure_first_objects()
+        self._discovery = Discovery(self.kinds, release)
+
+    @property
+    def kinds(self) -> Kinds:
+        """All kinds that are served, custom resources included."""
+        return self._definitions.kinds
+
+    @property
+    def converters(self) -> MutableMapping[str, Hook]:
+        """Functions that convert custom resources in place of webhooks, by definitions' names.
+
+        Each takes a ConversionReview and gives it answered.
+        """
+        return self._converter.hooks
 
     def handle(self, request: Request) -> Response | Watch:
-        """Answer one request; a refusal is an answer too."""
+        """Answer one request; a refusal is an answer too.
+
+        Raises SuspendedError where a webhook has to be asked first (:mod:`fakeapi.api.outcalls`).
+        """
         try:
             return self._answer(request)
         except StatusError as refusal:
             return refusal.response()
+        finally:
+            self._settle()
 
     def load(self, documents: Iterable[Document]) -> int:
         """Store documents as they are given and count them; raises StatusError (400, 422)."""
-        return load(self.registry, self.kinds, documents)
+        try:
+            return load(self.registry, self.kinds, documents)
+        finally:
+            self._settle()
 
     def reset(self) -> None:
         """Drop everything but the objects a cluster begins with; every watch expires."""
         self.store.clear()
         self._ensure_first_objects()
+        self._settle()
 
     @property
     def enforces_rbac(self) -> bool:
@@ -94,7 +126,7 @@ class Api:
 
     def enforce_rbac(self) -> None:
         """From now on go by the roles and bindings in the store, beginning with the usual ones."""
-        self.authorizer = RbacAuthorizer(self.store, self.kinds)
+        self.authorizer = RbacAuthorizer(self.store, self.builtin)
         self._ensure_first_objects()
 
     def _ensure_first_objects(self) -> None:
@@ -106,28 +138,36 @@ class Api:
         if self.enforces_rbac:
             self.load(bootstrap_roles())
 
+    def _settle(self) -> None:
+        self._definitions.settle(self.registry, self._sources.timestamp)
+
+    def _discover(self, request: Request) -> Response | None:
+        if self._discovery.kinds is not self.kinds:
+            self._discovery = Discovery(self.kinds, self.release)
+        return self._discovery.answer(request) or serve_openapi(self.kinds, request)
+
     def _answer(self, request: Request) -> Response | Watch:
         user = self._authorized(request)
         if request.method == "GET":
-            found = self._discovery.answer(request) or serve_openapi(self.kinds, request)
+            found = self._discover(request)
             if found is not None:
                 return found
-        position = group_version_path(request.path)
-        if position is None or all(group != position[0] for group, _ in self.kinds.group_versions):
-            return Response(404, b"404 page not found\n", TEXT)
+        position, kinds = group_version_path(request.path), self.kinds
+        if position is None:
+            return _NOWHERE
         group, version, rest = position
-        if (group, version) not in self.kinds.group_versions:
-            raise unknown_resource()
-        if not rest:
+        if not rest and (group, version) in kinds.group_versions:
             raise method_not_allowed()
+        target = find_target(kinds, group, version, rest)
+        if target is None or (_everywhere(target) and target.kind.custom and _writes(request)):
+            return _nowhere(kinds, group)
         face = choose_face(request, self._sources.timestamp)
-        target = find_target(self.kinds, group, version, rest)
 
         def serve(target: Target, request: Request) -> Response | Watch:
             return _handler(target, request)(self._call(target, request, user))
 
-        answer = serve_converted(self.kinds, target, request, serve)
-        return face.dress(_warn(target.kind, answer))
+        answer = serve_converted(kinds, target, request, serve)
+        return face.of(target.kind).dress(_warn(target.kind, answer))
 
     def _authorized(self, request: Request) -> User:
         """Give who acts; raises StatusError (403) if they may not."""
@@ -143,9 +183,19 @@ class Api:
         dry = is_dry_run(request.method, request.query)
         registry = self.registry.rehearsing() if dry else self.registry
         services = Services(
-            self.store, self.kinds, self._sources, self.authorizer, self.tokens, self.identify
+            self.objects, self.kinds, self._sources, self.authorizer, self.tokens, self.identify
         )
         return Call(target, request, registry, services, user)
+
+
+def _nowhere(kinds: Kinds, group: str) -> Response:
+    """Answer for what is not there: groups that are built in say so in their own form."""
+    if any(kind.group == group and kind.custom is None for kind in kinds.all):
+        raise unknown_resource()
+    return _NOWHERE
+
+
+_NOWHERE: Final = Response(404, b"404 page not found\n", TEXT)
 
 
 def _warn(kind: Kind, answer: Response | Watch) -> Response | Watch:
@@ -160,16 +210,26 @@ def _lead_nowhere(call: Call) -> Response:
     raise not_served(call.target.kind, call.target.subresource)
 
 
+def _everywhere(target: Target) -> bool:
+    """Whether it is the collection of all namespaces."""
+    return target.kind.namespaced and not target.namespace and not target.name
+
+
+def _writes(request: Request) -> bool:
+    return request.method != "GET"
+
+
 def _handler(target: Target, request: Request) -> Verb:
     """Give what answers the request; raises StatusError (404, 405)."""
     kind, method, subresource = target.kind, request.method, target.subresource
     own = _HANDLERS.get((kind.resource, subresource))
+    if kind.custom is not None:
+        own = CUSTOM_SUBRESOURCES.get(subresource)
     if own is not None and target.name and not subresource:
         raise unknown_resource()  # what can only be created has no name
     usual = ON_OBJECT if target.name else ON_COLLECTION
     handler = (usual if own is None else own).get(method)
-    everywhere = kind.namespaced and not target.namespace and not target.name
-    if handler is None or (everywhere and method != "GET"):
+    if handler is None or (_everywhere(target) and _writes(request)):
         raise method_not_allowed()
     if own is None:
         names = _OBJECT_VERBS if target.name else _COLLECTION_VERBS

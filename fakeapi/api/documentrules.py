@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from fakeapi.api.causes import invalid_value, missing, required, unsupported
+from fakeapi.api.crds.definitions import definition_faults, name_faults
 from fakeapi.api.errors import Cause
 from fakeapi.api.naming import wrong_config_key, wrong_dns_label, wrong_label_key
 from policies.selectors import LabelSelector, Requirement
@@ -251,11 +252,14 @@ def _autoscaler(autoscaler: Object, _path: str) -> Iterator[Cause]:
 
 
 _TEMPLATE_MOUNTS: Final = _mounts("spec", "template", "spec")
-NAMES: Final[Mapping[str, Rule]] = {"namespaces": _namespace}
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+
+NAMES: Final[Mapping[str, Rule]] = {"namespaces": _namespace, _DEFINITIONS: name_faults}
 WHOLE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": (_binding("ClusterRole"),),
     "clusterroles.rbac.authorization.k8s.io": (_role,),
     "configmaps": (_data,),
+    _DEFINITIONS: (definition_faults,),
     "cronjobs.batch": (_job_template("spec", "jobTemplate", "spec"), _schedule),
     "daemonsets.apps": (_workload("daemonset", selector_required=False), _TEMPLATE_MOUNTS),
     "deployments.apps": (_workload("deployment", selector_required=True), _TEMPLATE_MOUNTS),

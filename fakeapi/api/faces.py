@@ -18,6 +18,7 @@ import orjson
 import yaml
 
 from fakeapi.api.cells.reading import parse_time
+from fakeapi.api.crds.columns import custom_table
 from fakeapi.api.errors import not_acceptable
 from fakeapi.api.messages import JSON, Request, Response
 from fakeapi.api.negotiation import (
@@ -32,8 +33,9 @@ from fakeapi.api.negotiation import (
 )
 from fakeapi.api.outlines import event_line, outline, outline_event
 from fakeapi.api.partials import partial_event, partial_list, partial_object
-from fakeapi.api.tables import TableOptions, parse_table_options, table
+from fakeapi.api.tables import OwnColumns, TableOptions, parse_table_options, table
 from fakeapi.api.watching import Watch
+from fakeapi.kinds import Kind
 from fakeapi.store import Document
 
 _STREAMED: Final = tuple(
@@ -62,6 +64,13 @@ class Face:
         elif self.representation.shape == PARTIAL:
             answer.show(partial(partial_event, version=self.representation.version))
         return answer
+
+    def of(self, kind: Kind) -> Face:
+        """Give the face for a kind of object, whose Tables may have columns of their own."""
+        if kind.custom is None or self.representation.shape != TABLE:
+            return self
+        columns = OwnColumns(kind, custom_table(kind.custom))
+        return replace(self, options=replace(self.options, own=columns))
 
     def now(self) -> int:
         """Give the time in seconds since 1970."""

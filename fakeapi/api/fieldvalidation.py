@@ -18,11 +18,11 @@ import orjson
 
 from fakeapi.api.bodies import media_type, read_json
 from fakeapi.api.causes import invalid_value, unsupported
-from fakeapi.api.decoding import MismatchError, Where, decode, spell
+from fakeapi.api.decoding import MismatchError, Where, spell
 from fakeapi.api.errors import bad_request, invalid
-from fakeapi.api.metadata import check_type
+from fakeapi.api.metadata import check_named_type, check_type
+from fakeapi.api.reading import read_document
 from fakeapi.kinds import Kind
-from fakeapi.kinds.types import schema_of
 from fakeapi.store import Document
 
 _LEVELS: Final = ("", "Ignore", "Strict", "Warn")
@@ -51,6 +51,7 @@ class FieldCheck:
 
     def decode_body(self, kind: Kind, document: Document, body: bytes) -> Document:
         """Keep of a body what fits its kind; raises StatusError (400)."""
+        check_named_type(kind, document, body)
         check_type(kind, document)
         subject = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
         try:
@@ -82,7 +83,7 @@ class FieldCheck:
     def _find(self, kind: Kind, document: Document, body: bytes) -> None:
         if self._level != "Ignore" and _may_repeat(body):
             self._faults += [f'duplicate field "{name}"' for name in repeated_fields(body)]
-        unknown = decode(schema_of(kind), document)
+        unknown = read_document(kind, document)
         if self._level != "Ignore":
             self._faults += [f'unknown field "{name}"' for name in unknown]
 

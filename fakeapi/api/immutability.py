@@ -15,9 +15,10 @@ from copy import deepcopy
 from typing import Any, Final
 
 from fakeapi.api.causes import forbidden_field, invalid_value
+from fakeapi.api.crds.definitions import change_faults
 from fakeapi.api.decoding import MismatchError, decode
 from fakeapi.api.errors import Cause
-from fakeapi.api.strategy import same_json
+from fakeapi.api.samejson import same_json
 from fakeapi.kinds import Kind
 from fakeapi.kinds.limits import IMMUTABLE
 from fakeapi.kinds.types import schema_of
@@ -170,6 +171,7 @@ def _storage_class(storage_class: Object, old: Object) -> Iterator[Cause]:
 _RULES: Final[Mapping[str, Rule]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": _role_ref,
     "configmaps": _config_map,
+    "customresourcedefinitions.apiextensions.k8s.io": change_faults,
     "persistentvolumeclaims": _claim,
     "pods": _pod,
     "rolebindings.rbac.authorization.k8s.io": _role_ref,

@@ -28,9 +28,10 @@ import orjson
 
 from fakeapi.api.errors import bad_request, expired, too_large_version
 from fakeapi.api.options import ListOptions
+from fakeapi.api.rehearsing import Timeline
 from fakeapi.api.selecting import Selection
 from fakeapi.kinds import Kind
-from fakeapi.store import Entry, ExpiredError, Store
+from fakeapi.store import Entry, ExpiredError
 
 _PRESENT = -1
 
@@ -55,7 +56,7 @@ class Page:
 
 
 def list_page(
-    store: Store, kind: Kind, namespace: str, selection: Selection, options: ListOptions
+    store: Timeline, kind: Kind, namespace: str, selection: Selection, options: ListOptions
 ) -> Page:
     """Read one page; raises StatusError (400 bad token, 410 too old, 504 not reached yet)."""
     version, start = _position(store, options)
@@ -76,7 +77,10 @@ def encode_list(kind: Kind, page: Page) -> bytes:
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     head = f'{{"kind":"{kind.list_kind}","apiVersion":"{kind.api_version}","metadata":'.encode()
-    items = b",".join([entry.raw for entry in page.entries])
+    if kind.custom is None:
+        items = b",".join([entry.raw for entry in page.entries])
+    else:  # custom resources say in lists, too, what they are
+        items = b",".join([kind.head + entry.raw[1:] for entry in page.entries])
     return b"".join((head, orjson.dumps(metadata), b',"items":[', items, b"]}\n"))
 
 
@@ -85,7 +89,7 @@ def encode_object(kind: Kind, entry: Entry) -> bytes:
     return b"".join((kind.head, entry.raw[1:], b"\n"))
 
 
-def _position(store: Store, options: ListOptions) -> tuple[int, str]:
+def _position(store: Timeline, options: ListOptions) -> tuple[int, str]:
     """Give the version to read at and the key to start from."""
     if options.continue_token:
         if options.at_least:
@@ -99,7 +103,7 @@ def _position(store: Store, options: ListOptions) -> tuple[int, str]:
 
 
 def _entries(
-    store: Store, kind: Kind, namespace: str, version: int, start: str, options: ListOptions
+    store: Timeline, kind: Kind, namespace: str, version: int, start: str, options: ListOptions
 ) -> Sequence[Entry]:
     if version > store.version:
         raise too_large_version(version, store.version)

@@ -3,22 +3,29 @@
 Objects are stored as they are given, status, uid and timestamps included; only their
 resourceVersion is new. An object of the same name is replaced. Either all are stored or none:
 everything is checked first. Namespaces that objects live in but nobody gave are made, since no
-object can be without its own.
+object can be without its own. Custom resources may come with their definitions, in any order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from typing import Any
 
 from fakeapi.api.bodies import read_json
 from fakeapi.api.conversions import stored_form
+from fakeapi.api.crds.resources import extended, resource_of
+from fakeapi.api.crds.statuses import establish, judge_names, note_stored_version
+from fakeapi.api.decoding import MismatchError
+from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.errors import StatusError, bad_request
 from fakeapi.api.managedfields.entries import read_sent_entries
 from fakeapi.api.metadata import check_document, check_name
+from fakeapi.api.reading import read_document
 from fakeapi.api.registry import Registry, Target
+from fakeapi.api.validating import check_object
 from fakeapi.kinds import Kinds
-from fakeapi.kinds.builtin import NAMESPACES
+from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from fakeapi.store import Document
 
 _DEFAULT_NAMESPACE = "default"
@@ -62,12 +69,39 @@ def flatten(piece: Any) -> Iterator[Document]:
 
 def load(registry: Registry, kinds: Kinds, documents: Iterable[Document]) -> int:
     """Store all documents, taking them over, and count them; raises StatusError (400, 422)."""
-    checked = [_check(kinds, index, document) for index, document in enumerate(documents)]
+    given = list(documents)
+    kinds = _with_definitions(kinds, given)
+    checked = [_check(kinds, index, document) for index, document in enumerate(given)]
     for target, document in checked:
         registry.put(target, document)
     for namespace in dict.fromkeys(t.namespace for t, _ in checked if t.kind.namespaced):
         ensure_namespace(registry, namespace)
     return len(checked)
+
+
+def _with_definitions(kinds: Kinds, documents: Iterable[Document]) -> Kinds:
+    """Read the definitions among documents, and give the kinds that there are with them.
+
+    Raises StatusError (400, 422).
+    """
+    resources = []
+    for document in documents:
+        own = document.get("kind"), document.get("apiVersion")
+        if own != (CUSTOM_RESOURCE_DEFINITIONS.kind, CUSTOM_RESOURCE_DEFINITIONS.api_version):
+            continue
+        try:
+            read_document(CUSTOM_RESOURCE_DEFINITIONS, document)
+        except MismatchError as error:
+            raise bad_request(f"a definition cannot be read: {error}") from None
+        check_document(CUSTOM_RESOURCE_DEFINITIONS, document)
+        apply_defaults(CUSTOM_RESOURCE_DEFINITIONS, document)
+        note_stored_version(document)
+        check_object(CUSTOM_RESOURCE_DEFINITIONS, document)
+        coming = deepcopy(document)
+        judge_names(coming, (), "")
+        establish(coming, "")
+        resources.append(resource_of(coming))
+    return extended(kinds, [resource for resource in resources if resource is not None])
 
 
 def ensure_namespace(registry: Registry, name: str) -> None:

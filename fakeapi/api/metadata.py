@@ -16,8 +16,13 @@ from typing import Any, Final
 
 from fakeapi.api.errors import Cause, bad_request, invalid
 from fakeapi.kinds import Kind
+from fakeapi.kinds.custom import Custom
 from fakeapi.store import Document
 
+_SHOWN_BODY: Final = 30
+_OTHER_VERSION: Final = (
+    "the API version in the data ({}) does not match the expected API version ({})"
+)
 _SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _NAME: Final = re.compile(_SUBDOMAIN, re.ASCII)
 _NAME_RULE: Final = (
@@ -59,7 +64,7 @@ def check_document(kind: Kind, document: Document) -> dict[str, Any]:
     Raises StatusError (400).
     """
     check_type(kind, document)
-    for name in ("metadata", "spec", "status"):
+    for name in ("metadata", "spec", "status") if kind.custom is None else ("metadata",):
         if document.get(name, {}) is None:
             del document[name]
         elif not isinstance(document.get(name, {}), dict):
@@ -70,8 +75,10 @@ def check_document(kind: Kind, document: Document) -> dict[str, Any]:
     for name, (go_type, fits) in _MEMBERS.items():
         if name in metadata and not fits(metadata[name]):
             raise _wrong_type(kind, metadata[name], f"metadata.{name}", go_type)
+    if not kind.first_spec_finalizers:
+        return metadata
     finalizers = (document.get("spec") or {}).get("finalizers")
-    if kind.first_spec_finalizers and not (finalizers is None or _is_text_list(finalizers)):
+    if not (finalizers is None or _is_text_list(finalizers)):
         raise _wrong_type(kind, finalizers, "spec.finalizers", "[]v1.FinalizerName")
     return metadata
 
@@ -129,19 +136,65 @@ def epoch_seconds(timestamp: Any) -> int | None:
 
 
 def check_type(kind: Kind, document: Mapping[str, Any]) -> None:
-    """Refuse a document that says it is of another kind; raises StatusError (400)."""
+    """Refuse a document that says it is of another kind; raises StatusError (400, 422)."""
     api_version = document.get("apiVersion") or kind.api_version
+    if kind.custom is not None:
+        _check_custom_type(kind, kind.custom, api_version, document)
+        return
     if api_version != kind.api_version:
-        raise bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version "
-            f"({kind.api_version})"
-        )
+        raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
     name = document.get("kind") or kind.kind
     if name != kind.kind:
         raise bad_request(
             f'{name} in version "{kind.version}" cannot be handled as a {kind.kind}: '
             f"converting ({name}) to ({kind.kind}): unknown conversion"
         )
+
+
+def check_named_type(kind: Kind, document: Mapping[str, Any], body: bytes) -> None:
+    """Refuse a body that does not say of which kind it is; built-in kinds know. Raises StatusError.
+
+    Source: Decode in pkg/runtime/serializer/json/json.go of k8s.io/apimachinery, and
+    transformDecodeError in pkg/endpoints/handlers/rest.go of k8s.io/apiserver.
+    """
+    if kind.custom is None or body[:1] != b"{":
+        return
+    text = body.decode(errors="replace")
+    if not document.get("kind"):
+        begin = f"{text[:_SHOWN_BODY]} ..." if len(text) > _SHOWN_BODY else text
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): "
+            f"Object 'Kind' is missing in '{text}' ({begin})"
+        )
+    if not document.get("apiVersion"):
+        _check_custom_type(kind, kind.custom, "", document)
+
+
+def _check_custom_type(
+    kind: Kind, custom: Custom, api_version: str, document: Mapping[str, Any]
+) -> None:
+    """Do so for custom resources.
+
+    Sources: ConvertToVersion in pkg/apiserver/conversion/converter.go, ValidateTypeMeta in
+    pkg/registry/customresource/validator.go of k8s.io/apiextensions-apiserver.
+    """
+    name = document.get("kind") or kind.kind
+    group, _, version = api_version.rpartition("/")
+    if group != kind.group:
+        full = f"{group}/{version}, Kind={name}"
+        why = f'{full} is unstructured and is not suitable for converting to "{kind.api_version}"'
+    elif version not in custom.versions:
+        why = f"request to convert CR from an invalid group/version: {api_version}"
+    elif api_version != kind.api_version:
+        raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
+    elif name != kind.kind:
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": must be {kind.kind}', "kind")
+        raise invalid(
+            kind.qualified_kind, (document.get("metadata") or {}).get("name", ""), [cause]
+        )
+    else:
+        return
+    raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
 
 
 def _wrong_type(kind: Kind, value: Any, where: str, go_type: str) -> Exception:

@@ -14,6 +14,7 @@ from typing import Final
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE: Final = rf"({_NAME})?"
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _KEY: Final = r"[-._a-zA-Z0-9]+"
 
@@ -35,6 +36,11 @@ _LABEL_RULE: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
     "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
     f"for validation is '{_LABEL}')"
+)
+_LABEL_1035_RULE: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+    f"'abc-123', regex used for validation is '{_LABEL_1035}')"
 )
 _SUBDOMAIN_RULE: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
@@ -80,6 +86,13 @@ def wrong_dns_label(name: str) -> str:
     if len(name) > _MAX_LABEL:
         return f"must be no more than {_MAX_LABEL} characters"
     return "" if _matches(_LABEL, name) else _LABEL_RULE
+
+
+def wrong_dns1035_label(name: str) -> str:
+    """Check a name that begins with a letter: of a resource, a kind, a version."""
+    if len(name) > _MAX_LABEL:
+        return f"must be no more than {_MAX_LABEL} characters"
+    return "" if _matches(_LABEL_1035, name) else _LABEL_1035_RULE
 
 
 def wrong_subdomain(name: str) -> str:

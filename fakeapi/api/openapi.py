@@ -18,13 +18,14 @@ Source: k8s.io/kube-openapi/pkg/handler3, k8s.io/apiserver/pkg/endpoints/install
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import sha512
 from typing import Any, Final
 
 import orjson
 
 from fakeapi.api.caching import cached
+from fakeapi.api.crds.described import described_custom
 from fakeapi.api.messages import JSON, TEXT, Request, Response
 from fakeapi.api.operations import describe_paths
 from fakeapi.kinds import Kind, Kinds
@@ -36,6 +37,7 @@ _OLD_JSON: Final = b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1
 _OLD_PROTOBUF: Final = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.37.0"
 _PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 _MOST_DOCUMENTS: Final = 256
 
 Json = dict[str, Any]
@@ -79,7 +81,7 @@ def _address(served: tuple[Kind, ...]) -> str:
     return f"{_ROOT}{served[0].root}?hash={_hash(served)}"
 
 
-@cache
+@lru_cache(maxsize=16)
 def _index(kinds: Kinds) -> bytes:
     found = (kinds.in_group_version(*position) for position in kinds.group_versions)
     paths = {k[0].root.removeprefix("/"): {"serverRelativeURL": _address(k)} for k in found}
@@ -90,7 +92,8 @@ def _index(kinds: Kinds) -> bytes:
 def _hash(served: tuple[Kind, ...]) -> str:
     """Give what changes whenever the document would; cheaper than making the document."""
     known = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
-    return sha512(orjson.dumps([fingerprint(), known])).hexdigest().upper()
+    schemas = [dict(k.custom.schema) for k in served if k.custom is not None]
+    return sha512(orjson.dumps([fingerprint(), known, schemas])).hexdigest().upper()
 
 
 @lru_cache(maxsize=_MOST_DOCUMENTS)
@@ -111,13 +114,17 @@ def _document(served: tuple[Kind, ...]) -> bytes:
 def _schemas(served: Iterable[Kind]) -> Json:
     """Give all definitions that the kinds refer to, by name."""
     waiting = [f"{_META}{name}" for name in ("Status", "DeleteOptions", "Patch", "WatchEvent")]
-    for kind in served:
-        if kind.definition:
-            waiting += [kind.definition, *_list_definition(kind)]
     found: Json = {}
+    for kind in served:
+        if kind.custom is not None:
+            found |= described_custom(kind, kind.custom)
+            waiting += [_SCALE] if "scale" in kind.subresources else []
+        elif kind.definition:
+            waiting += [kind.definition, *_list_definition(kind)]
+    waiting += [name for schema in found.values() for name in _references(schema)]
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        if name and name not in found:
             found[name] = described(name)
             waiting += _references(found[name])
     return dict(sorted(found.items()))

@@ -137,15 +137,16 @@ def _operation(kind: Kind, verb: str, answer: str, body: str, part: str = "") ->
             "kind": kind.kind,
         },
     }
-    content = _body(verb, body)
+    content = _body(kind, verb, body)
     if content:
         operation["requestBody"] = {"content": content, "required": verb in _CREATED}
     return operation
 
 
-def _body(verb: str, definition: str) -> Json:
+def _body(kind: Kind, verb: str, definition: str) -> Json:
     if verb == "patch":
-        return _media(_PATCH_TYPES, f"{_META}Patch")
+        taken = [t for t in _PATCH_TYPES if kind.custom is None or "strategic" not in t]
+        return _media(taken, f"{_META}Patch")
     if verb in ("create", "update"):
         return _media((_ANY,), definition)
     if verb in ("delete", "deletecollection"):

@@ -20,7 +20,7 @@ import jsonpatch
 import jsonpointer
 import orjson
 
-from fakeapi.api.bodies import media_type, read_json
+from fakeapi.api.bodies import check_depth, media_type, read_json
 from fakeapi.api.errors import StatusError, bad_request, unprocessable_patch, unsupported_media_type
 from fakeapi.api.strategic import strategic_merge
 from fakeapi.kinds import Kind
@@ -30,6 +30,8 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+CUSTOM_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, "application/apply-patch+yaml")
+"""What custom resources take: nobody knows how their lists merge."""
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
@@ -42,8 +44,9 @@ def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) 
     not apply.
     """
     patch_type = media_type(content_type)
-    if patch_type not in PATCH_TYPES:
-        raise unsupported_media_type(PATCH_TYPES)
+    accepted = PATCH_TYPES if kind.custom is None else CUSTOM_PATCH_TYPES
+    if patch_type not in accepted:
+        raise unsupported_media_type(accepted)
     patch = read_json(body)
     if patch_type == JSON_PATCH:
         patched = json_patch(document, patch)
@@ -97,7 +100,7 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
             if copied > MAX_COPIED_BYTES:
                 raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
         document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
-    orjson.dumps(document)  # operations may nest deeper than any body can; a TypeError says so
+    check_depth(document)  # operations may nest deeper than any body can; a TypeError says so
     return document
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fakeapi.api.errors import unknown_resource
+from fakeapi.api.errors import not_found
 from fakeapi.api.registry import Target
 from fakeapi.kinds import Kinds
 
@@ -30,18 +30,23 @@ def group_version_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
     return None
 
 
-def find_target(kinds: Kinds, group: str, version: str, rest: Sequence[str]) -> Target:
-    """Give what the path below a group and version names; raises StatusError (404)."""
+def find_target(kinds: Kinds, group: str, version: str, rest: Sequence[str]) -> Target | None:
+    """Give what the path below a group and version names; None if it names nothing.
+
+    Raises StatusError (404) for a subresource that custom resources do not have.
+    """
     namespace, below = _split_namespace(kinds, group, version, rest)
-    plural, name, subresource = (*below, "", "")[:_ITEM_DEPTH]
+    plural, name, subresource = (*below, "", "", "")[:_ITEM_DEPTH]
     kind = kinds.at(group, version, plural)
     wrong_scope = kind is not None and bool(namespace) and not kind.namespaced
     nameless = kind is not None and kind.namespaced and bool(name) and not namespace
     unnamed = len(below) > _ITEM_DEPTH or "" in below
     if kind is None or wrong_scope or nameless or unnamed:
-        raise unknown_resource()
+        return None
     if subresource and subresource not in kind.subresources:
-        raise unknown_resource()
+        if kind.custom is not None:
+            raise not_found(kind, name)
+        return None
     return Target(kind, namespace, name, subresource)
 
 

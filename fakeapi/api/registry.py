@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from fakeapi.api.admission import admit_create, admit_update
 from fakeapi.api.completing import complete_create, complete_update
-from fakeapi.api.decoding import MismatchError, decode
+from fakeapi.api.crds.objects import check_custom
+from fakeapi.api.decoding import MismatchError
 from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.deleteoptions import DeleteOptions
 from fakeapi.api.deleting import (
@@ -49,12 +50,13 @@ from fakeapi.api.metadata import (
     generated_name,
 )
 from fakeapi.api.plugins import Plugin
+from fakeapi.api.reading import read_document
 from fakeapi.api.rehearsing import Objects, Rehearsal
-from fakeapi.api.strategy import label_name, prepare_create, same_json
+from fakeapi.api.samejson import same_json
+from fakeapi.api.strategy import label_name, prepare_create
 from fakeapi.api.updating import PREPARE
 from fakeapi.api.validating import check_object
 from fakeapi.kinds import Kind
-from fakeapi.kinds.types import schema_of
 from fakeapi.store import AlreadyExistsError, Document, Entry
 
 Change = Callable[[Document], Document]
@@ -139,7 +141,10 @@ class Registry:
         check_name(kind, named.name)
         prepare_create(kind, document, self._sources)
         complete_create(kind, document, self.store.version + 1)
-        check_object(kind, document)
+        if kind.custom is not None:
+            check_custom(kind, kind.custom, document)
+        else:
+            check_object(kind, document)
         return self._create(named, document)
 
     def update(self, target: Target, document: Document) -> Entry:
@@ -172,7 +177,9 @@ class Registry:
             admit_update(self.store, target.kind, document, old)
         PREPARE[target.subresource](target.kind, document, old, self._sources)
         check_finalizers(target.kind, document, old)
-        if not target.subresource:
+        if target.kind.custom is not None:
+            check_custom(target.kind, target.kind.custom, document, old, target.subresource)
+        elif not target.subresource:
             complete_update(target.kind, document, old, self.store.version + 1)
             changes = forbidden_changes(target.kind, document, old)
             check_object(target.kind, document, changes)
@@ -194,7 +201,9 @@ class Registry:
 
     def delete(self, target: Target, options: DeleteOptions) -> Deletion:
         """Delete an object, or mark it to be deleted; raises StatusError."""
-        kind, entry = target.kind, self.get(target)
+        kind = self.store.stored(target.kind)
+        target = replace(target, kind=kind)
+        entry = self.get(target)
         document = entry.document()
         check_delete(kind, target.name, document, options)
         step = mark_deleted(kind, document, options, self._sources)
@@ -284,7 +293,7 @@ def _applied(kind: Kind, live: Document, config: Configuration, writer: Writer) 
     """Give the object after an apply, as its type holds it."""
     document = apply(kind, live, config, writer)
     try:
-        decode(schema_of(kind), document)
+        read_document(kind, document)
     except MismatchError as error:
         raise bad_request(f"{kind.kind} cannot hold what is applied: {error}") from None
     return document

@@ -9,7 +9,7 @@ Source: k8s.io/apiserver/pkg/registry/generic/registry/dryrun.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fakeapi.kinds import Kind
@@ -17,6 +17,7 @@ from fakeapi.store import (
     AlreadyExistsError,
     Document,
     Entry,
+    Event,
     MissingError,
     StaleError,
     encode_entry,
@@ -29,6 +30,10 @@ class Objects(Protocol):
     @property
     def version(self) -> int:
         """The number of the last write."""
+        ...
+
+    def stored(self, kind: Kind) -> Kind:
+        """Give the kind in which objects of a kind are stored."""
         ...
 
     def get(self, kind: Kind, key: str) -> Entry | None:
@@ -52,6 +57,37 @@ class Objects(Protocol):
         ...
 
 
+class Timeline(Protocol):
+    """What lists and watches need of a store; for each method's rules see :class:`Store`."""
+
+    @property
+    def version(self) -> int:
+        """The number of the last write."""
+        ...
+
+    def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
+        """Give the present entries of one namespace or all."""
+        ...
+
+    def entries_at(
+        self, kind: Kind, version: int, namespace: str = "", start: str = ""
+    ) -> Sequence[Entry]:
+        """Give the entries as they were at ``version``."""
+        ...
+
+    def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
+        """Give the events after ``version``."""
+        ...
+
+    def listen(self, kind: Kind, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called after each write of ``kind``."""
+        ...
+
+    def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Give entries in the form of a kind."""
+        ...
+
+
 class Rehearsal:
     """The objects of a store, which it leaves alone."""
 
@@ -62,6 +98,10 @@ class Rehearsal:
     def version(self) -> int:
         """The number of the last write, which was none of these."""
         return self._objects.version
+
+    def stored(self, kind: Kind) -> Kind:
+        """Give the kind in which objects of a kind are stored."""
+        return self._objects.stored(kind)
 
     def get(self, kind: Kind, key: str) -> Entry | None:
         """Give the newest entry under ``key``."""

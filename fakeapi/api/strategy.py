@@ -4,6 +4,7 @@
     create            metadata, spec               uid, creationTimestamp, generation 1, status
     update            metadata, spec               identity, deletion, status
     update of status  metadata but owners, status  identity, deletion, owners, spec
+                      (of a custom resource: the status only)
 
 ``metadata.generation`` counts changes of the spec, for kinds that have it. Of a kind whose
 ``first_status`` is None (nodes), create keeps the client's status.
@@ -16,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
+from fakeapi.api.crds.objects import prepare_custom_status, prepare_custom_update
 from fakeapi.api.metadata import Sources
+from fakeapi.api.samejson import same_json
 from fakeapi.kinds import Kind
 from fakeapi.store import Document
 
@@ -46,7 +47,9 @@ def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
         spec = document.setdefault("spec", {})
         present = spec.get("finalizers") or []
         spec["finalizers"] = list(dict.fromkeys((*present, *kind.first_spec_finalizers)))
-    if "status" in kind.subresources and kind.first_status is not None:
+    if "status" in kind.subresources and kind.custom is not None:
+        document.pop("status", None)
+    elif "status" in kind.subresources and kind.first_status is not None:
         document["status"] = dict(kind.first_status)
 
 
@@ -54,6 +57,9 @@ def prepare_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> No
     """Carry over from ``old`` what an update may not change, and count the generation."""
     _keep_identity(document["metadata"], old["metadata"])
     label_name(kind, document["metadata"])
+    if kind.custom is not None:
+        prepare_custom_update(kind, document, old)
+        return
     if "status" in kind.subresources:
         _keep(document, old, "status")
     if kind.first_spec_finalizers:
@@ -63,8 +69,11 @@ def prepare_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> No
         metadata["generation"] = metadata.get("generation", 0) + 1
 
 
-def prepare_status_update(document: Document, old: Mapping[str, Any]) -> None:
+def prepare_status_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
     """Carry over from ``old`` everything but the status and the metadata that may change."""
+    if kind.custom is not None:
+        prepare_custom_status(document, old)
+        return
     metadata = document["metadata"]
     _keep_identity(metadata, old["metadata"])
     _keep(metadata, old["metadata"], "ownerReferences")
@@ -75,15 +84,6 @@ def prepare_status_update(document: Document, old: Mapping[str, Any]) -> None:
     document.pop("status", None)
     if status is not None:
         document["status"] = status
-
-
-def same_json(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same JSON (unlike ``==``, for which 1 and true are one)."""
-    return bool(one == other) and _canonical(one) == _canonical(other)
-
-
-def _canonical(value: Any) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def label_name(kind: Kind, metadata: dict[str, Any]) -> None:

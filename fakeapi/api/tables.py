@@ -10,8 +10,8 @@ Sources: k8s.io/apiserver/pkg/endpoints/handlers/response.go, pkg/registry/rest/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -19,10 +19,12 @@ import orjson
 from fakeapi.api.cells import FINISHERS, ROWS, Cell
 from fakeapi.api.cells.pods import row_conditions
 from fakeapi.api.cells.reading import name, text
+from fakeapi.api.crds.columns import CustomTable
 from fakeapi.api.errors import bad_request
 from fakeapi.api.outlines import Outline, outline
 from fakeapi.api.partials import bare
-from fakeapi.kinds.columns import columns_of, has_columns
+from fakeapi.kinds import Kind
+from fakeapi.kinds.columns import Column, columns_of, has_columns
 from fakeapi.store import Document
 
 _META: Final = "meta.k8s.io"
@@ -30,11 +32,27 @@ _INCLUDABLE: Final = ("", "Metadata", "Object", "None")
 
 
 @dataclass(frozen=True, slots=True)
+class OwnColumns:
+    """The columns of a custom resource: of its kind, ``kind``, and not of what is below it."""
+
+    kind: Kind
+    table: CustomTable
+
+    def fit(self, whole: Outline) -> bool:
+        """Tell whether a document is the resource, or a list of it."""
+        return whole.kind in (self.kind.kind, self.kind.list_kind)
+
+
+@dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What a Table contains: ``include`` is of each object, ``version`` the Table's own."""
+    """What a Table contains: ``include`` is of each object, ``version`` the Table's own.
+
+    ``own`` are the columns of a custom resource.
+    """
 
     include: str = ""
     version: str = "v1"
+    own: OwnColumns | None = None
 
 
 def parse_table_options(query: Mapping[str, str], version: str) -> TableOptions:
@@ -54,6 +72,8 @@ def table(body: bytes, options: TableOptions, now: int) -> Document:
     Objects inside it are fragments of JSON, which orjson can encode.
     """
     whole = outline(body)
+    if options.own is not None and not options.own.fit(whole):
+        options = replace(options, own=None)
     items = [bytes(item) for item in whole.items or ()] if whole.is_list else [body]
     qualified = _qualified_kind(whole)
     rows = [_row(qualified, whole, item, options, now) for item in items]
@@ -63,9 +83,13 @@ def table(body: bytes, options: TableOptions, now: int) -> Document:
         "kind": "Table",
         "apiVersion": f"{_META}/{options.version}",
         "metadata": _metadata(whole),
-        "columnDefinitions": [column.document() for column in columns_of(qualified)],
+        "columnDefinitions": [column.document() for column in _columns(qualified, options)],
         "rows": rows,
     }
+
+
+def _columns(qualified: str, options: TableOptions) -> Sequence[Column]:
+    return columns_of(qualified) if options.own is None else options.own.table.definitions()
 
 
 def _qualified_kind(whole: Outline) -> str:
@@ -85,13 +109,15 @@ def _row(
     qualified: str, whole: Outline, item: bytes, options: TableOptions, now: int
 ) -> dict[str, Any]:
     document = orjson.loads(item)
-    row: dict[str, Any] = {"cells": _cells(qualified, document, now)}
+    own = options.own
+    cells = _cells(qualified, document, now) if own is None else own.table.cells(document, now)
+    row: dict[str, Any] = {"cells": cells}
     if qualified == "Pod" and (conditions := row_conditions(document)):
         row["conditions"] = conditions
     if options.include == "None":
         row["object"] = None
     elif options.include == "Object":
-        row["object"] = orjson.Fragment(_complete(whole, item))
+        row["object"] = orjson.Fragment(_complete(whole, item) if own is None else item.rstrip())
     else:
         row["object"] = orjson.Fragment(bare(outline(item).metadata, options.version))
     return row

@@ -40,8 +40,8 @@ def _prepare_binding(_kind: Kind, _document: Document, _old: Old, _sources: Sour
     """Leave everything as the caller has made it."""
 
 
-def _prepare_status(_kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
-    prepare_status_update(document, old)
+def _prepare_status(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+    prepare_status_update(kind, document, old)
 
 
 def _prepare_finalize(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:

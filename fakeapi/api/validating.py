@@ -19,12 +19,8 @@ from typing import Any, Final
 from fakeapi.api.causes import duplicate, invalid_value, required, unsupported
 from fakeapi.api.documentrules import NAMES, WHOLE
 from fakeapi.api.errors import Cause, invalid
-from fakeapi.api.naming import (
-    wrong_dns_label,
-    wrong_finalizer,
-    wrong_label_key,
-    wrong_label_value,
-)
+from fakeapi.api.metadatarules import check_metadata
+from fakeapi.api.naming import wrong_dns_label
 from fakeapi.api.plans import Plan, plan_of
 from fakeapi.api.rules import RULES
 from fakeapi.kinds import Kind
@@ -50,31 +46,6 @@ def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) 
     causes.extend(changes)
     if causes:
         raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
-
-
-def check_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Check owners, finalizers, labels and annotations."""
-    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
-        for name in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(name):
-                yield required(f"{path}.ownerReferences[{index}].{name}", "must not be empty")
-    yield from check_labels(metadata.get("labels") or {}, f"{path}.labels")
-    for key in metadata.get("annotations") or {}:
-        wrong = wrong_label_key(key.lower())
-        if wrong:
-            yield invalid_value(f"{path}.annotations", key, wrong)
-    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
-        wrong = wrong_finalizer(finalizer)
-        if wrong:
-            yield invalid_value(f"{path}.finalizers[{index}]", finalizer, wrong)
-
-
-def check_labels(labels: Mapping[str, str], path: str) -> Iterator[Cause]:
-    """Check keys and values."""
-    for key, value in labels.items():
-        for text, wrong in ((key, wrong_label_key(key)), (value, wrong_label_value(value))):
-            if wrong:
-                yield invalid_value(path, text, wrong)
 
 
 def _visit(plan: Plan[Check], target: Mapping[str, Any], path: str) -> Iterator[Cause]:

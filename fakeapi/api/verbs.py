@@ -12,6 +12,7 @@ import orjson
 
 from fakeapi.api.bodies import media_type, read_object
 from fakeapi.api.calls import Call
+from fakeapi.api.cautions import cautions
 from fakeapi.api.configurations import read_configuration
 from fakeapi.api.deleteoptions import check_collection_options, parse_delete_options
 from fakeapi.api.errors import too_large_version
@@ -55,7 +56,7 @@ def create(call: Call) -> Response:
     check = FieldCheck(call.request.query, "CreateOptions")
     document = check.decode_body(call.target.kind, read_object(call.request), call.request.body)
     entry = call.attributed.create(call.target, document)
-    return _object(201, call.target, entry, check.warnings)
+    return _object(201, call.target, entry, check.warnings + cautions(call.target.kind, entry))
 
 
 def update(call: Call) -> Response:
@@ -64,7 +65,8 @@ def update(call: Call) -> Response:
     document = check.decode_body(call.target.kind, read_object(call.request), call.request.body)
     before = call.registry.store.get(call.target.kind, call.target.key)
     entry = call.attributed.update(call.target, document)
-    return _object(200 if before else 201, call.target, entry, check.warnings)
+    told = check.warnings + cautions(call.target.kind, entry, before)
+    return _object(200 if before else 201, call.target, entry, told)
 
 
 def patch(call: Call) -> Response:
@@ -78,15 +80,18 @@ def patch(call: Call) -> Response:
         patched = apply_patch(kind, document, request.content_type, request.body)
         return check.decode_patched(kind, patched, request.content_type, request.body)
 
+    before = call.registry.store.get(kind, call.target.key)
     entry = call.attributed.change(call.target, change)
-    return _object(200, call.target, entry, check.warnings)
+    return _object(200, call.target, entry, check.warnings + cautions(kind, entry, before))
 
 
 def _apply(call: Call) -> Response:
     manager, force = applier_of(call.request)
     config = Configuration(read_configuration(call.request.body), force)
+    before = call.registry.store.get(call.target.kind, call.target.key)
     entry, created = call.registry.written_by(manager).apply(call.target, config)
-    return _object(201 if created else 200, call.target, entry)
+    told = cautions(call.target.kind, entry, before)
+    return _object(201 if created else 200, call.target, entry, told)
 
 
 def delete(call: Call) -> Response:
@@ -98,7 +103,8 @@ def delete(call: Call) -> Response:
     if deletion.gone and not target.kind.returns_deleted:
         return Response(200, _deleted_status(target, deletion))
     waits = options.orphan_dependents is False and not deletion.gone
-    return _object(202 if waits else 200, target, deletion.entry)
+    [shown] = call.services.store.show(target.kind, [deletion.entry])
+    return _object(202 if waits else 200, target, shown)
 
 
 def delete_collection(call: Call) -> Response:

@@ -33,9 +33,10 @@ import orjson
 
 from fakeapi.api.errors import StatusError, expired, too_large_version
 from fakeapi.api.options import ListOptions
+from fakeapi.api.rehearsing import Timeline
 from fakeapi.api.selecting import Selection
 from fakeapi.kinds import Kind
-from fakeapi.store import Entry, Event, ExpiredError, Store
+from fakeapi.store import Entry, Event, ExpiredError
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -48,7 +49,12 @@ class Watch:
     """
 
     def __init__(
-        self, store: Store, kind: Kind, namespace: str, selection: Selection, options: ListOptions
+        self,
+        store: Timeline,
+        kind: Kind,
+        namespace: str,
+        selection: Selection,
+        options: ListOptions,
     ) -> None:
         self.kind = kind
         self.bookmarks = options.bookmarks
@@ -118,6 +124,9 @@ class Watch:
             except ExpiredError as error:
                 self.ended = True
                 return [_error_line(expired(str(error)))]
+            except StatusError as refusal:  # what happened cannot be shown in this version
+                self.ended = True
+                return [_error_line(refusal)]
             if not events:
                 break
             lines = [line for line in map(self._show, events) if line]

@@ -26,6 +26,8 @@ class Behaviour(TypedDict, total=False):
     first_status: Mapping[str, Any] | None
     first_spec_finalizers: tuple[str, ...]
     finalizing_phase: str
+    deletion_finalizer: str
+    deletion_condition: Mapping[str, str]
     name_label: str
     deprecation: str
     graceful: bool
@@ -56,6 +58,18 @@ _REFERENCE: Final = (
 _BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "certificatesigningrequests.certificates.k8s.io": {"selectable": (_field("spec.signerName"),)},
     "clustertrustbundles.certificates.k8s.io": {"selectable": (_field("spec.signerName"),)},
+    "customresourcedefinitions.apiextensions.k8s.io": {
+        "deletion_finalizer": "customresourcecleanup.apiextensions.k8s.io",
+        "deletion_condition": _first(
+            type="Terminating",
+            status="True",
+            reason="InstanceDeletionPending",
+            message=(
+                "CustomResourceDefinition marked for deletion; CustomResource deletion will begin "
+                "soon"
+            ),
+        ),
+    },
     "daemonsets.apps": {
         "first_status": _first(
             currentNumberScheduled=0,
@@ -301,6 +315,7 @@ def _known(group: str, plural: str) -> Kind:
 
 
 BINDINGS: Final = _known("", "bindings")
+CUSTOM_RESOURCE_DEFINITIONS: Final = _known("apiextensions.k8s.io", "customresourcedefinitions")
 EVENTS: Final = _known("", "events")
 LEASES: Final = _known("coordination.k8s.io", "leases")
 NAMESPACES: Final = _known("", "namespaces")

@@ -1,8 +1,8 @@
 """What the server must know about a kind, as data.
 
 Everything that differs between kinds of object stands here as values; the API has no branch on a
-kind's name. Built-in kinds come from a table (:mod:`fakeapi.kinds.builtin`); kinds declared at run
-time would be further values of the same type.
+kind's name. Built-in kinds come from a table (:mod:`fakeapi.kinds.builtin`); those that a
+CustomResourceDefinition declares are further values of the same type, whose ``custom`` is set.
 
 Sources: for each kind, upstream's ``pkg/registry/GROUP/RESOURCE/strategy.go`` (what a create or an
 update keeps, generations, selectable fields) and the ``patchMergeKey`` tags of ``k8s.io/api``.
@@ -16,6 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
+from fakeapi.kinds.custom import Custom
 from fakeapi.kinds.types import UNTYPED, Struct, Untyped
 
 Path = tuple[str, ...]
@@ -80,7 +81,10 @@ class Kind:
     ``create_on_update``: a PUT may create. ``unconditional_update``: it may omit resourceVersion.
     ``name_label`` is a label that always holds the object's name (namespaces).
     ``deprecation`` warns whoever uses the kind.
+    ``deletion_finalizer`` and ``deletion_condition`` are put into an object that is to be deleted,
+    for whoever clears up behind it (definitions of custom resources).
     ``finalizing_phase`` is the ``status.phase`` of an object that waits for ``spec.finalizers``.
+    ``custom`` is what its definition says, for a kind that is not built in.
     """
 
     group: str
@@ -98,6 +102,8 @@ class Kind:
     first_status: Mapping[str, Any] | None = field(default_factory=lambda: NO_STATUS)
     first_spec_finalizers: tuple[str, ...] = ()
     finalizing_phase: str = ""
+    deletion_finalizer: str = ""
+    deletion_condition: Mapping[str, str] = field(default_factory=lambda: NO_STATUS)
     name_label: str = ""
     deprecation: str = ""
     generations: bool = False
@@ -110,6 +116,7 @@ class Kind:
     create_on_update: bool = False
     unconditional_update: bool = True
     selectable: tuple[SelectableField, ...] = ()
+    custom: Custom | None = None
 
     @cached_property
     def api_version(self) -> str:
@@ -124,7 +131,7 @@ class Kind:
     @cached_property
     def list_kind(self) -> str:
         """Kind of the list document."""
-        return f"{self.kind}List"
+        return self.custom.list_kind if self.custom else f"{self.kind}List"
 
     @cached_property
     def resource(self) -> str:

@@ -90,11 +90,17 @@ class Field:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Struct:
-    """An object with fields that are known; ``name`` is that of the definition it comes from."""
+    """An object with fields that are known; ``name`` is that of the definition it comes from.
+
+    ``open``: it may have other fields, too, of which nothing is known. ``go``: it is a struct of
+    Go's, some of whose fields are there without being sent.
+    """
 
     fields: Mapping[str, Field]
     atomic: bool = False
     name: str = ""
+    open: bool = False
+    go: bool = True
 
 
 Type = Struct | MapType | ListType | Scalar | Untyped

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+from tests.bench import custom
 from tests.bench.budgets import Figure
 from tests.bench.processes import loaded, reprieve
 
@@ -35,7 +36,8 @@ print(first, statistics.median(asyncio.run(start()) for _ in range(15)))
 
 def measure() -> dict[str, Figure]:
     """Run every benchmark."""
-    return {**_start(), **_everyday(), **_writes(), **_many(), **_virtual()}
+    parts = (_start, custom.measure, _everyday, _writes, _many, _virtual)
+    return {name: figure for part in parts for name, figure in part().items()}
 
 
 def _virtual() -> dict[str, Figure]:

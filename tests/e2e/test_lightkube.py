@@ -8,8 +8,19 @@ from typing import Any
 
 import pytest
 from lightkube import ApiError, AsyncClient, KubeConfig
+from lightkube.generic_resource import create_namespaced_resource
+from lightkube.models.apiextensions_v1 import (
+    CustomResourceDefinitionNames,
+    CustomResourceDefinitionSpec,
+    CustomResourceDefinitionVersion,
+    CustomResourceSubresources,
+    CustomResourceSubresourceScale,
+    CustomResourceValidation,
+    JSONSchemaProps,
+)
 from lightkube.models.core_v1 import Container, PodSpec
 from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod
 from lightkube.types import PatchType
@@ -146,3 +157,49 @@ async def test_it_deletes_a_collection(client: Any) -> None:
 async def test_it_patches_a_node(client: Any) -> None:
     patched = await client.patch(Node, "node", {"spec": {"unschedulable": True}})
     assert patched.spec.unschedulable
+
+
+def widgets() -> CustomResourceDefinition:
+    size = JSONSchemaProps(type="object", properties={"size": JSONSchemaProps(type="integer")})
+    schema = JSONSchemaProps(type="object", properties={"spec": size, "status": size})
+    scale = CustomResourceSubresourceScale(
+        specReplicasPath=".spec.size", statusReplicasPath=".status.size"
+    )
+    version = CustomResourceDefinitionVersion(
+        name="v1",
+        served=True,
+        storage=True,
+        schema=CustomResourceValidation(openAPIV3Schema=schema),
+        subresources=CustomResourceSubresources(status={}, scale=scale),
+    )
+    spec = CustomResourceDefinitionSpec(
+        group="example.com",
+        names=CustomResourceDefinitionNames(kind="Widget", plural="widgets"),
+        scope="Namespaced",
+        versions=[version],
+    )
+    metadata = ObjectMeta(name="widgets.example.com")
+    return CustomResourceDefinition(metadata=metadata, spec=spec)
+
+
+async def test_it_works_with_resources_that_it_defines(client: Any) -> None:
+    await client.create(widgets())
+    async with asyncio.timeout(20):
+        await client.wait(
+            CustomResourceDefinition, "widgets.example.com", for_conditions=["Established"]
+        )
+    kind: Any = create_namespaced_resource("example.com", "v1", "Widget", "widgets")
+    await client.create(kind(metadata=ObjectMeta(name="one"), spec={"size": 1, "colour": "red"}))
+    await client.patch(kind.Status, "one", {"status": {"size": 1}}, patch_type=PatchType.MERGE)
+    await client.patch(kind.Scale, "one", {"spec": {"replicas": 3}}, patch_type=PatchType.MERGE)
+    applied = kind(metadata=ObjectMeta(name="one"), spec={"size": 4})
+    with pytest.raises(ApiError) as refused:
+        await client.apply(applied)
+    assert refused.value.status.code == 409
+    await client.apply(applied, force=True)
+    one = await client.get(kind, "one")
+    assert (one.spec, one.status) == ({"size": 4}, {"size": 1})
+    with pytest.raises(ApiError) as refused:
+        await client.replace(kind(metadata=one.metadata, spec={"size": "four"}))
+    assert refused.value.status.code == 422
+    assert [found.metadata.name async for found in client.list(kind)] == ["one"]

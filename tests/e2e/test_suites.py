@@ -55,6 +55,7 @@ async def test_the_dynamic_client_of_kubernetes_asyncio(tmp_path: Path) -> None:
                 str(dynamic / "discovery_test.py"),
                 "-p",
                 "tests.e2e.suites.e2e_base",
+                "--timeout=60",  # it waits for twelve seconds itself
             ],
             "kubernetes_asyncio.yaml",
             {"KUBECONFIG": str(cluster.kubeconfig_path), "SERVER": cluster.url},

@@ -76,10 +76,10 @@ class Exchange:
         return f"{PROMPT}{self.command}\n{self.output}{exit_line}"
 
 
-def scenarios() -> list[Scenario]:
-    """Read all scenarios, by name."""
+def scenarios(folder: Path = HERE) -> list[Scenario]:
+    """Read all scenarios of a folder, by name."""
     worlds = yaml.safe_load((HERE / "worlds.yaml").read_text())
-    return [_scenario(path, worlds) for path in sorted((HERE / "scenarios").glob("*.yaml"))]
+    return [_scenario(path, worlds) for path in sorted((folder / "scenarios").glob("*.yaml"))]
 
 
 def _scenario(path: Path, worlds: Mapping[str, Sequence[Mapping[str, Any]]]) -> Scenario:
@@ -97,8 +97,12 @@ def golden_path(release: str, scenario: str) -> Path:
 
 def read_golden(release: str, scenario: str) -> list[Exchange]:
     """Read a transcript of the real server."""
-    text = golden_path(release, scenario).read_text()
-    blocks = re.split(rf"^{re.escape(PROMPT)}", text, flags=re.MULTILINE)[1:]
+    return read_transcript(golden_path(release, scenario))
+
+
+def read_transcript(path: Path) -> list[Exchange]:
+    """Read a transcript."""
+    blocks = re.split(rf"^{re.escape(PROMPT)}", path.read_text(), flags=re.MULTILINE)[1:]
     return [_exchange(block) for block in blocks]
 
 

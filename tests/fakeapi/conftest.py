@@ -29,7 +29,7 @@ def api(clock: VirtualClock) -> Api:
 
 @pytest.fixture
 def ask(api: Api) -> Callable[..., tuple[int, Any]]:
-    """Ask by method, path, body and query; gives the status and the decoded body."""
+    """Ask by method, path, body and query; gives the status and the body, decoded if it is JSON."""
 
     def ask(
         method: str, path: str, body: Any = None, content_type: str = JSON, **query: str
@@ -38,7 +38,8 @@ def ask(api: Api) -> Callable[..., tuple[int, Any]]:
         request = Request(method, path, query, raw, content_type)
         answer = api.handle(request)
         assert isinstance(answer, Response)
-        return answer.status, orjson.loads(answer.body)
+        is_json = answer.body.startswith((b"{", b"["))
+        return answer.status, orjson.loads(answer.body) if is_json else answer.body.decode()
 
     return ask
 

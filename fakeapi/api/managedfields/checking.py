@@ -35,7 +35,7 @@ def _faults(shape: Type, value: Any) -> Faults:
     else:
         for name, part in value.items():
             element = describe((field_element(name),))
-            if isinstance(shape, Struct) and name not in shape.fields:
+            if isinstance(shape, Struct) and not (shape.open or name in shape.fields):
                 yield element, "field not declared in schema"
                 return
             yield from _under(element, _faults(below(shape, name), part))

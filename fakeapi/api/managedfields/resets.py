@@ -49,6 +49,8 @@ def reset_fields(kind: Kind, subresource: str) -> FieldSet:
     found = _OTHERS.get((kind.plural, subresource))
     if found is not None:
         return set_of(*found)
+    if kind.custom is not None and subresource == "status":
+        return set_of(_METADATA, _SPEC)
     if subresource == "status":
         return set_of(*_OF_STATUS.get(kind.plural, (_SPEC,)))
     return set_of(_STATUS) if not subresource and "status" in kind.subresources else EMPTY

@@ -138,7 +138,7 @@ _NOTHING: Final = Held()
 @lru_cache(maxsize=4096)
 def held(shape: Branch) -> Held:
     """Give the fields that are always there."""
-    if not isinstance(shape, Struct):
+    if not isinstance(shape, Struct) or not shape.go:
         return _NOTHING
     owner = shape.name.rpartition(".")[2]
     structs = [name for name, field in shape.fields.items() if isinstance(field.type, Struct)]

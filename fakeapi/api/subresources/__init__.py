@@ -12,6 +12,11 @@ from typing import Final
 
 from fakeapi.api.calls import Handler
 from fakeapi.api.subresources.binding import bind, bind_named_in_body
+from fakeapi.api.subresources.customscale import (
+    get_custom_scale,
+    patch_custom_scale,
+    put_custom_scale,
+)
 from fakeapi.api.subresources.eviction import evict
 from fakeapi.api.subresources.scale import get_scale, patch_scale, put_scale
 from fakeapi.api.subresources.token import request_token
@@ -33,4 +38,13 @@ SUBRESOURCES: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
     ("statefulsets.apps", "scale"): _SCALE,
 }
 
-__all__ = ["SUBRESOURCES"]
+CUSTOM_SUBRESOURCES: Final[Mapping[str, Mapping[str, Handler]]] = {
+    "scale": {
+        "GET": get_custom_scale,
+        "PUT": put_custom_scale,
+        "PATCH": patch_custom_scale,
+    }
+}
+"""Those of custom resources that are no parts of the object."""
+
+__all__ = ["CUSTOM_SUBRESOURCES", "SUBRESOURCES"]

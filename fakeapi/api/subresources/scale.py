@@ -19,7 +19,7 @@ from fakeapi.api.patching import apply_patch
 from fakeapi.kinds.requests import SCALE
 from fakeapi.store import Document, Entry
 
-_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _OPERATORS: Final = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values})"}
 _UNARY: Final = {"Exists": "{key}", "DoesNotExist": "!{key}"}
 
@@ -54,7 +54,7 @@ def scale_of(document: Mapping[str, Any]) -> Document:
     return {
         "kind": SCALE.kind,
         "apiVersion": SCALE.api_version,
-        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        "metadata": {name: metadata[name] for name in METADATA if name in metadata},
         "spec": {"replicas": replicas} if replicas else {},
         "status": {
             "replicas": (status or {}).get("replicas", 0),
@@ -82,7 +82,7 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
         scale = change(scale_of(document))
         metadata = check_document(SCALE, scale)
         check_url_name(name, metadata)
-        document.setdefault("spec", {})["replicas"] = _replicas(scale, name)
+        document.setdefault("spec", {})["replicas"] = checked_replicas(scale, name)
         for member in ("uid", "resourceVersion"):
             if metadata.get(member):
                 document["metadata"][member] = metadata[member]
@@ -91,7 +91,8 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
     return _scaled(call.attributed.change(call.target, scaled))
 
 
-def _replicas(scale: Document, name: str) -> int:
+def checked_replicas(scale: Document, name: str) -> int:
+    """Give how many replicas a Scale asks for; raises StatusError (400, 422)."""
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise bad_request(

@@ -1,0 +1,274 @@
+"""A schema's rules, asked of objects.
+
+A rule is asked wherever there is a value of its schema. One about changes (``oldSelf``) is asked
+only where it is known what the value was: fields of objects, and elements of lists that are maps;
+``optionalOldSelf`` makes it be asked of new values, too. What a rule says of a value that has not
+changed is not held against an update.
+
+Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakeapi.api.causes import duplicate, forbidden_field, invalid_value, required
+from fakeapi.api.cel.engine import ENGINE, MISSING, is_installed
+from fakeapi.api.cel.expressions import (
+    OBJECT_BUDGET,
+    CostError,
+    Expression,
+    ExpressionError,
+    compile_expression,
+)
+from fakeapi.api.cel.fieldpaths import find_field
+from fakeapi.api.cel.natives import Native, native_of, resource_view, with_metadata
+from fakeapi.api.errors import Cause
+from fakeapi.api.samejson import same_json
+from fakeapi.api.structural.checking import by_key, key_of
+from fakeapi.api.structural.nodes import ABSENT, Json, Node
+
+RuleCheck = Callable[[Mapping[str, Any], Mapping[str, Any] | None], list[Cause]]
+
+NOWHERE: Final = "<nil>"
+_LONGEST_MESSAGE: Final = 5120
+_OUT_OF_BUDGET: Final = (
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One rule; ``below`` is the path of the field that it is told about."""
+
+    expression: Expression
+    optional_old: bool
+    words: str
+    told: str
+    message: Expression | None
+    reason: str
+    below: str
+
+
+class _Budget:
+    """What may still be spent on one object."""
+
+    def __init__(self) -> None:
+        self._left = OBJECT_BUDGET
+
+    def spend(self, cost: int) -> None:
+        """Spend; raises _SpentError when there is not enough left."""
+        self._left -= cost
+        if self._left < 0:
+            raise _SpentError(_OUT_OF_BUDGET)
+
+
+class _SpentError(Exception):
+    """No more rules are asked."""
+
+
+Walk = Callable[[Any, Any, str, _Budget], Iterator[Cause]]
+
+
+def rule_check(node: Node) -> RuleCheck | None:
+    """Make the check of a schema's rules; None if it has none. Raises ExpressionError."""
+    if not _has_rules(node):
+        return None
+    if not is_installed():
+        return lambda _document, _old: [invalid_value(NOWHERE, None, MISSING)]
+    walk = value_walk(node, is_resource=True)
+
+    def check(document: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
+        before = ABSENT if old is None else old
+        return collected(walk, document, before, "")
+
+    return check
+
+
+def collected(walk: Walk, value: Any, old: Any, path: str) -> list[Cause]:
+    """Give all causes, until what may be spent is."""
+    causes: list[Cause] = []
+    try:
+        causes.extend(walk(value, old, path, _Budget()))
+    except _SpentError as error:
+        causes.append(invalid_value(path or NOWHERE, "", str(error)))
+    return causes
+
+
+def _has_rules(node: Node) -> bool:
+    below = [*node.properties.values(), *filter(None, (node.items, node.additional))]
+    return bool(node.rules) or any(map(_has_rules, below))
+
+
+def value_walk(node: Node, *, is_resource: bool = False) -> Walk:
+    """Make what asks all rules of a value and of what is in it; raises ExpressionError."""
+    parts = [_own_rules(node, is_resource=is_resource)] if node.rules else []
+    parts += [part for part in (_fields(node), _elements(node)) if part is not None]
+
+    def walk(value: Any, old: Any, path: str, budget: _Budget) -> Iterator[Cause]:
+        if value is not None:
+            for part in parts:
+                yield from part(value, old, path, budget)
+
+    return walk
+
+
+def _fields(node: Node) -> Walk | None:
+    known = {name: value_walk(n, is_resource=n.embedded) for name, n in _ruled(node.properties)}
+    other = node.additional
+    others = value_walk(other) if other is not None and _has_rules(other) else None
+    if not known and others is None:
+        return None
+
+    def walk(value: Any, old: Any, path: str, budget: _Budget) -> Iterator[Cause]:
+        if not isinstance(value, dict):
+            return
+        before = old if isinstance(old, dict) else {}
+        for name, item in value.items():
+            was = before.get(name, ABSENT)
+            if name in known:
+                yield from known[name](item, was, f"{path}.{name}" if path else name, budget)
+            elif others is not None and name not in node.properties:
+                yield from others(item, was, f"{path}[{name}]", budget)
+
+    return walk
+
+
+def _ruled(properties: Mapping[str, Node]) -> list[tuple[str, Node]]:
+    return [(name, below) for name, below in properties.items() if _has_rules(below)]
+
+
+def _elements(node: Node) -> Walk | None:
+    if node.items is None or not _has_rules(node.items):
+        return None
+    below = value_walk(node.items, is_resource=node.items.embedded)
+    keyed, keys = node.list_type == "map", node.list_keys
+
+    def walk(value: Any, old: Any, path: str, budget: _Budget) -> Iterator[Cause]:
+        if not isinstance(value, list):
+            return
+        before = by_key(old, keys) if keyed and isinstance(old, list) else {}
+        for index, item in enumerate(value):
+            was = before.get(key_of(item, keys), ABSENT) if before else ABSENT
+            yield from below(item, was, f"{path}[{index}]", budget)
+
+    return walk
+
+
+def _own_rules(node: Node, *, is_resource: bool) -> Walk:
+    rules = [_compile(rule, node) for rule in node.rules]
+    native = native_of(with_metadata(node) if is_resource else node)
+
+    def walk(value: Any, old: Any, path: str, budget: _Budget) -> Iterator[Cause]:
+        if is_resource:
+            value, old = _view(value), _view(old)
+        asked = _Asked(node.type, value, old, native)
+        for rule in rules:
+            cause = asked.ask(rule, path, budget)
+            if cause is not None:
+                yield cause
+
+    return walk
+
+
+def _view(value: Any) -> Any:
+    return resource_view(value) if isinstance(value, dict) else value
+
+
+def _compile(rule: Json, node: Node) -> _Rule:
+    source, message = rule["rule"].strip(), (rule.get("message") or "").strip()
+    worded = (rule.get("messageExpression") or "").strip()
+    path = rule.get("fieldPath") or ""
+    return _Rule(
+        expression=compile_expression(source),
+        optional_old=bool(rule.get("optionalOldSelf")),
+        words=message or source,
+        told=message or f"failed rule: {source}",
+        message=compile_expression(worded) if worded else None,
+        reason=rule.get("reason") or "",
+        below=find_field(path, node)[0] if path else "",
+    )
+
+
+class _Asked:
+    """One value, of which rules are asked."""
+
+    def __init__(self, kind: str, value: Any, old: Any, native: Native | None) -> None:
+        self._kind, self._value, self._old = kind, value, old
+        self._seen = value if native is None else native(value)
+        had = old is not ABSENT and old is not None
+        self._seen_old = (old if native is None else native(old)) if had else ABSENT
+
+    def ask(self, rule: _Rule, path: str, budget: _Budget) -> Cause | None:
+        """Ask one rule; give what is wrong. Raises _SpentError."""
+        if rule.expression.uses_old and self._seen_old is ABSENT and not rule.optional_old:
+            return None
+        variables = self._variables(rule)
+        try:
+            budget.spend(rule.expression.cost(self._value))
+            if rule.expression.evaluate(variables) is True:
+                return None
+        except CostError as error:
+            why = "no further validation rules will be run due to call cost exceeds limit for rule"
+            raise _SpentError(f"'{error}': {why}: {rule.words}") from None
+        except ExpressionError as error:
+            return invalid_value(path or NOWHERE, self._kind, _failure(str(error), rule.words))
+        if not rule.expression.uses_old and self._is_unchanged():
+            return None
+        return self._cause(rule, path, self._message(rule, variables))
+
+    def _variables(self, rule: _Rule) -> dict[str, Any]:
+        variables = {"self": self._seen}
+        if rule.optional_old:
+            value = ENGINE.OptionalValue
+            had = self._seen_old is not ABSENT
+            variables["oldSelf"] = value.of(self._seen_old) if had else value.none()
+        elif self._seen_old is not ABSENT:
+            variables["oldSelf"] = self._seen_old
+        return variables
+
+    def _is_unchanged(self) -> bool:
+        return self._old is not ABSENT and same_json(self._value, self._old)
+
+    def _message(self, rule: _Rule, variables: Mapping[str, Any]) -> str:
+        if rule.message is None:
+            return rule.told
+        try:
+            words = rule.message.evaluate(variables)
+        except ExpressionError:
+            return rule.told
+        text = words.strip() if isinstance(words, str) else ""
+        usable = text and "\n" not in text and len(text) <= _LONGEST_MESSAGE
+        return text if usable else rule.told
+
+    def _cause(self, rule: _Rule, path: str, words: str) -> Cause:
+        path = _joined(path, rule.below) or NOWHERE
+        whole = self._kind in ("object", "array")
+        if rule.reason == "FieldValueForbidden":
+            return forbidden_field(path, words)
+        if rule.reason == "FieldValueRequired":
+            return required(path, words)
+        if rule.reason == "FieldValueDuplicate":
+            told = Cause("FieldValueDuplicate", "Duplicate value", path)
+            return told if whole else duplicate(path, self._value)
+        if whole:
+            return Cause("FieldValueInvalid", f"Invalid value: {words}", path)
+        return invalid_value(path, self._value, words)
+
+
+def _joined(path: str, below: str) -> str:
+    return f"{path}{below}" if below.startswith("[") else ".".join(filter(None, (path, below)))
+
+
+def _failure(error: str, words: str) -> str:
+    if error.startswith("no such overload"):
+        why = "call arguments did not match a supported operator, function or macro signature"
+        return f"'{error}': {why} for rule: {words}"
+    return f"{error} evaluating rule: {words}"
+
+
+def sources(rules: Sequence[Json]) -> list[str]:
+    """Give the rules' expressions."""
+    return [rule.get("rule", "") for rule in rules]

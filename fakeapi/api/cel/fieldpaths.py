@@ -1,0 +1,42 @@
+"""Paths that say where in an object something is, held against its schema.
+
+    .spec.size    .spec['size']    .labels['app.io/name']
+
+Source: ValidFieldPath in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from fakeapi.api.structural.nodes import Node
+
+_STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:\\.|[^'\\])*)'\]")
+_ESCAPE: Final = re.compile(r"\\(.)")
+
+
+class FieldPathError(ValueError):
+    """A path is malformed, or leads nowhere."""
+
+
+def find_field(path: str, node: Node, *, brackets: bool = True) -> tuple[str, Node | None]:
+    """Give a path as messages spell it, and the node it leads to; raises FieldPathError."""
+    found: Node | None = node
+    spelled, position = "", 0
+    while position < len(path):
+        match = _STEP.match(path, position)
+        if match is None:
+            raise FieldPathError(f"expected [ or . but got: {path[position:]}")
+        if match[1] is None and not brackets:
+            raise FieldPathError("array notation is not allowed")
+        name = match[1] if match[1] is not None else _ESCAPE.sub(r"\1", match[2])
+        named = found is not None and bool(found.properties)
+        if found is None or not (named or found.allows_additional):
+            raise FieldPathError("does not refer to a valid field")
+        if named and name not in found.properties:
+            raise FieldPathError("does not refer to a valid field")
+        found = found.properties[name] if named else found.additional
+        spelled += f".{name}" if named else f"[{name}]"
+        position = match.end()
+    return spelled.removeprefix("."), found

@@ -1,0 +1,87 @@
+"""Optional syntax, said with functions, since the library cannot read it.
+
+    self.?a.b.orValue(1)    optional_field(optional_field(self, 'a'), 'b').orValue(1)
+    self[?'a']              optional_field(self, 'a')
+
+What is selected from an optional value is optional again.
+
+Source: https://github.com/google/cel-spec/wiki/proposal-246.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fakeapi.api.cel.engine import ENGINE
+from fakeapi.api.cel.tokens import Token, at, closing, tokenize
+
+FUNCTION: Final = "optional_field"
+
+
+def spelled_out(expression: str) -> str:
+    """Give an expression without optional syntax."""
+    while (rewritten := _rewritten(expression)) is not None:
+        expression = rewritten
+    return expression
+
+
+def _rewritten(expression: str) -> str | None:
+    """Rewrite the first optional selection, and the plain ones that follow it; None if none is."""
+    tokens = tokenize(expression)
+    first = next((i for i, t in enumerate(tokens) if t.text in (".?", "[?")), None)
+    if first is None or first == 0:
+        return None
+    start = _operand(tokens, first - 1)
+    head = expression[tokens[start].start : tokens[first].start]
+    index = first
+    while True:
+        token = at(tokens, index)
+        name = at(tokens, index + 1)
+        plain = token.text == "." and at(tokens, index + 2).text != "("
+        if (token.text == ".?" or plain) and name.kind == "name":
+            head, index = f"{FUNCTION}({head}, '{name.text}')", index + 2
+        elif token.text in ("[?", "["):
+            last = closing(tokens, index)
+            inside = expression[token.start + len(token.text) : tokens[last].start]
+            head, index = f"{FUNCTION}({head}, {inside})", last + 1
+        else:
+            break
+    if index == first:
+        return None
+    rest = expression[tokens[index].start :] if index < len(tokens) else ""
+    return f"{expression[: tokens[start].start]}{head}{rest}"
+
+
+def _operand(tokens: list[Token], last: int) -> int:
+    """Give where the operand begins that ends with the token ``last``."""
+    index = last
+    while index > 0:
+        if tokens[index].text in (")", "]", "}"):
+            index = _opening(tokens, index)
+            if at(tokens, index - 1).kind == "name":
+                index -= 1
+        if at(tokens, index - 1).text == ".":
+            index -= 2
+        elif tokens[index].text in ("[", "(") and at(tokens, index - 1).text in (")", "]"):
+            index -= 1
+        else:
+            break
+    return max(index, 0)
+
+
+def _opening(tokens: list[Token], last: int) -> int:
+    return next(i for i in range(last, -1, -1) if i == 0 or closing(tokens, i) == last)
+
+
+def optional_field(holder: Any, name: Any) -> Any:
+    """Give a field of an object, an element of a list, or nothing, as an optional value."""
+    nothing = ENGINE.OptionalValue.none()
+    if isinstance(holder, ENGINE.OptionalValue):
+        if not holder.has_value():
+            return nothing
+        holder = holder.value()
+    if isinstance(holder, dict):
+        return ENGINE.OptionalValue.of(holder[name]) if name in holder else nothing
+    if isinstance(holder, list) and isinstance(name, int) and 0 <= name < len(holder):
+        return ENGINE.OptionalValue.of(holder[name])
+    return nothing

@@ -1,0 +1,191 @@
+"""Names and fields that an expression uses although there are none such.
+
+The library finds them when it evaluates, and only where it happens to look; a definition is to be
+refused before. So an expression is read once: names that nothing declares, functions that nobody
+has, fields that the schema does not know. What a call gives is not known here, and neither is what
+is selected from that.
+
+Source: github.com/google/cel-go/checker (errors.go) for the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from fakeapi.api.cel.natives import escape
+from fakeapi.api.cel.tokens import MACROS, Token, at, closing, tokenize
+from fakeapi.api.structural.nodes import Node
+
+_LITERALS: Final = frozenset(("true", "false", "null", "in"))
+_TYPES: Final = frozenset(
+    [
+        "bool",
+        "bytes",
+        "double",
+        "duration",
+        "dyn",
+        "int",
+        "list",
+        "map",
+        "null_type",
+        "string",
+        "timestamp",
+        "type",
+        "uint",
+    ]
+)
+_NATIVE: Final = frozenset(
+    [
+        "bool",
+        "bytes",
+        "contains",
+        "double",
+        "duration",
+        "dyn",
+        "endsWith",
+        "getDate",
+        "getDayOfMonth",
+        "getDayOfWeek",
+        "getDayOfYear",
+        "getFullYear",
+        "getHours",
+        "getMilliseconds",
+        "getMinutes",
+        "getMonth",
+        "getSeconds",
+        "has",
+        "hasValue",
+        "int",
+        "matches",
+        "none",
+        "of",
+        "ofNonZeroValue",
+        "or",
+        "orValue",
+        "size",
+        "startsWith",
+        "string",
+        "timestamp",
+        "type",
+        "uint",
+        "value",
+    ]
+)
+
+Scope = dict[str, Node | None]
+
+
+def faults_in(
+    expression: str, variables: Scope, functions: Collection[str], wanted: str
+) -> str | None:
+    """Give the first fault in upstream's words; None if none is found.
+
+    ``variables`` are the names that there are, with their schemas (None: anything). ``wanted`` is
+    the schema type that a plain selection must have (``boolean``, ``string``).
+    """
+    tokens = tokenize(expression)
+    reader = _Reader(tokens, dict(variables), functions)
+    for index in range(len(tokens)):
+        fault = reader.read(index)
+        if fault is not None:
+            column, words = fault
+            line = expression.count("\n", 0, column) + 1
+            column -= expression.rfind("\n", 0, column) + 1
+            shown = expression.split("\n")[line - 1]
+            pointer = f" | {shown}\n | {'.' * column}^"
+            return f"compilation failed: ERROR: <input>:{line}:{column + 1}: {words}\n{pointer}"
+    return reader.wrong_result(wanted)
+
+
+Fault = tuple[int, str]
+
+
+class _Reader:
+    """Reads an expression from left to right, and remembers what macros have named."""
+
+    def __init__(self, tokens: list[Token], scope: Scope, functions: Collection[str]) -> None:
+        self._tokens = tokens
+        self._scope = scope
+        self._functions = frozenset(name.rpartition(".")[2] for name in functions) | _NATIVE
+        self._spaces = frozenset(name.partition(".")[0] for name in functions if "." in name)
+        self._result: Node | None = None
+        self._end = -1
+
+    def read(self, index: int) -> Fault | None:
+        """Look at one token."""
+        token, after = self._tokens[index], at(self._tokens, index + 1).text
+        if token.kind != "name" or token.text in _LITERALS:
+            return None
+        if after == "(":
+            return self._call(index)
+        if at(self._tokens, index - 1).text in (".", ".?"):
+            return None
+        if token.text in self._scope:
+            return self._follow(index)
+        if token.text in _TYPES or (token.text in self._spaces | {"optional"} and after == "."):
+            return None
+        if after == "{":  # a message, which there are none of
+            return token.start, f"undeclared reference to '{token.text}' (in container '')"
+        return token.start, f"undeclared reference to '{token.text}' (in container '')"
+
+    def _call(self, index: int) -> Fault | None:
+        token = self._tokens[index]
+        member = at(self._tokens, index - 1).text == "."
+        if token.text in self._functions or (member and token.text in MACROS):
+            return None
+        words = f"undeclared reference to '{token.text}' (in container '')"
+        return self._tokens[index + 1].start, words
+
+    def _follow(self, index: int) -> Fault | None:
+        """Follow the selections from a variable, as long as their schema is known."""
+        node = self._scope[self._tokens[index].text]
+        index += 1
+        while node is not None:
+            mark, name = at(self._tokens, index).text, at(self._tokens, index + 1)
+            if mark == "[":
+                index = closing(self._tokens, index) + 1
+                node = node.items or node.additional
+                continue
+            if mark != "." or name.kind != "name":
+                break
+            if at(self._tokens, index + 2).text == "(":
+                self._bind(node, name.text, index + 3)
+                return None
+            if node.type not in ("", "object") or _unknown(node, name.text):
+                return self._tokens[index].start, f"undefined field '{name.text}'"
+            node = _field(node, name.text)
+            index += 2
+        self._result, self._end = node, index
+        return None
+
+    def _bind(self, node: Node, method: str, index: int) -> None:
+        """Give a macro's variable the schema of what it goes through."""
+        variable, comma = at(self._tokens, index), at(self._tokens, index + 1).text
+        if method in MACROS and variable.kind == "name" and comma == ",":
+            self._scope[variable.text] = node.items
+
+    def wrong_result(self, wanted: str) -> str | None:
+        """Word that the whole expression is one selection of a wrong type, if it is."""
+        node = self._result
+        whole = self._end == len(self._tokens) and not _has_marks(self._tokens)
+        if not whole or node is None or node.type in ("", wanted):
+            return None
+        noun = {"boolean": "cel expression must evaluate to a bool"}
+        return noun.get(wanted, "messageExpression must evaluate to a string")
+
+
+def _has_marks(tokens: Sequence[Token]) -> bool:
+    return any(token.kind != "name" and token.text != "." for token in tokens)
+
+
+def _unknown(node: Node, name: str) -> bool:
+    closed = not (node.allows_additional or node.preserves)
+    return closed and not any(escape(field) == name for field in node.properties)
+
+
+def _field(node: Node, name: str) -> Node | None:
+    for field, below in node.properties.items():
+        if escape(field) == name:
+            return below
+    return node.additional

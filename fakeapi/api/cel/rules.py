@@ -1,0 +1,122 @@
+"""What is wrong with a schema's rules: they do not compile, or say what cannot be said.
+
+Source: ValidateCustomResourceDefinitionOpenAPISchema in k8s.io/apiextensions-apiserver/pkg/apis/
+apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/compilation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fakeapi.api.causes import Shown, as_go, forbidden_field, invalid_value, required, unsupported
+from fakeapi.api.cel.engine import MISSING, is_installed
+from fakeapi.api.cel.expressions import ExpressionError, compile_expression, known_functions
+from fakeapi.api.cel.fieldpaths import FieldPathError, find_field
+from fakeapi.api.cel.natives import with_metadata
+from fakeapi.api.cel.optionals import FUNCTION, spelled_out
+from fakeapi.api.cel.references import Scope, faults_in
+from fakeapi.api.errors import Cause
+from fakeapi.api.structural.nodes import Json, Node
+
+_REASONS: Final = (
+    "FieldValueDuplicate",
+    "FieldValueForbidden",
+    "FieldValueInvalid",
+    "FieldValueRequired",
+)
+_NO_BREAKS: Final = "must not contain line breaks"
+_NOT_EMPTY: Final = "must be non-empty if specified"
+
+
+def rule_faults(rule: Json, node: Node, path: str) -> Iterator[Cause]:
+    """Give the faults of a rule's members, but for its expressions."""
+    source = (rule.get("rule") or "").strip()
+    message = rule.get("message") or ""
+    if not source:
+        yield required(f"{path}.rule", "rule is not specified")
+    elif message and not message.strip():
+        yield invalid_value(f"{path}.message", message, _NOT_EMPTY)
+    elif _breaks(message.strip()):
+        yield invalid_value(f"{path}.message", message, _NO_BREAKS)
+    elif _breaks(source) and not message.strip():
+        why = "message must be specified if rule contains line breaks"
+        yield required(f"{path}.message", why)
+    worded = rule.get("messageExpression")
+    if worded and not worded.strip():
+        yield required(
+            f"{path}.messageExpression", "messageExpression must be non-empty if specified"
+        )
+    if rule.get("reason") and rule["reason"] not in _REASONS:
+        yield unsupported(f"{path}.reason", rule["reason"], _REASONS)
+    yield from _field_path_faults(rule.get("fieldPath") or "", node, f"{path}.fieldPath")
+
+
+def _field_path_faults(field: str, node: Node, path: str) -> Iterator[Cause]:
+    if not field:
+        return
+    if not field.strip():
+        yield invalid_value(path, field, _NOT_EMPTY)
+    if _breaks(field):
+        yield invalid_value(path, field, _NO_BREAKS)
+    try:
+        find_field(field, node)
+    except FieldPathError:
+        yield invalid_value(path, field, "must be a valid path")
+
+
+def _breaks(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def expression_faults(
+    rule: Json, node: Node, path: str, *, is_resource: bool, uncorrelated: str
+) -> Iterator[Cause]:
+    """Give the faults of a rule's expressions.
+
+    ``uncorrelated`` is the path of the list around them whose elements nobody can tell apart, so
+    that nothing is known about what they were ("": there is none).
+    """
+    if not is_installed():
+        yield forbidden_field(f"{path}.rule", MISSING)
+        return
+    seen = with_metadata(node) if is_resource else node
+    scope: Scope = {"self": seen, "oldSelf": None if rule.get("optionalOldSelf") else seen}
+    fault = _fault(rule["rule"], scope, "boolean")
+    if fault is not None:
+        yield invalid_value(f"{path}.rule", _shown(rule), fault)
+        return
+    worded = rule.get("messageExpression")
+    fault = _fault(worded, scope, "string") if worded else None
+    if fault is not None:
+        words = fault.replace("compilation failed", "messageExpression compilation failed")
+        yield invalid_value(f"{path}.messageExpression", _shown(rule), words)
+    if compile_expression(rule["rule"].strip()).uses_old:
+        if uncorrelated:
+            why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+            yield invalid_value(f"{path}.rule", rule["rule"], f"{why} {uncorrelated}")
+    elif "optionalOldSelf" in rule:
+        why = "may not be set if oldSelf is not used in rule"
+        yield invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], why)
+
+
+def _fault(source: str, scope: Scope, wanted: str) -> str | None:
+    try:
+        compile_expression(source.strip())
+    except ExpressionError as error:
+        return str(error)
+    functions = {**known_functions(), FUNCTION: None}
+    return faults_in(spelled_out(source.strip()), scope, functions, wanted)
+
+
+def _shown(rule: Json) -> Shown:
+    """Give a rule as upstream's internal type prints it."""
+    fields = {
+        "Rule": rule.get("rule", ""),
+        "Message": rule.get("message", ""),
+        "MessageExpression": rule.get("messageExpression", ""),
+        "Reason": rule.get("reason"),
+        "FieldPath": rule.get("fieldPath", ""),
+        "OptionalOldSelf": rule.get("optionalOldSelf"),
+    }
+    return as_go(fields)

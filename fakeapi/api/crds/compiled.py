@@ -1,0 +1,144 @@
+"""Everything that a schema demands of objects of one version, compiled once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from fakeapi.api.causes import invalid_value
+from fakeapi.api.cel.checking import RuleCheck, rule_check
+from fakeapi.api.errors import Cause
+from fakeapi.api.structural.checking import check_of
+from fakeapi.api.structural.embedded import (
+    check_embedded,
+    embedded_places,
+    read_embedded,
+    read_metadata,
+)
+from fakeapi.api.structural.faults import NOWHERE, Faults, causes_of
+from fakeapi.api.structural.filling import fill
+from fakeapi.api.structural.listtypes import twins_check
+from fakeapi.api.structural.nodes import ABSENT, node_of
+from fakeapi.api.structural.pruning import prune_resource
+from fakeapi.kinds.custom import Custom, ScalePaths
+from fakeapi.store import Document
+
+Old = Mapping[str, Any] | None
+_LARGEST: Final = 2**31 - 1
+_BLOCKING: Final = frozenset(
+    (
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    )
+)
+_UNCHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation"
+)
+
+
+class Compiled:
+    """One version's schema, ready to be used."""
+
+    def __init__(self, custom: Custom) -> None:
+        self._node = node_of(custom.schema)
+        self._scale = custom.scale
+        self._check = check_of(custom.schema)
+        status = (custom.schema.get("properties") or {}).get("status")
+        self._check_status = check_of(status) if status is not None else None
+        self._twins = twins_check(self._node)
+        self._embedded = embedded_places(self._node)
+        self._rules: RuleCheck | None = rule_check(self._node)
+
+    def read(self, document: Document) -> list[str]:
+        """Keep of a document what the schema knows, and give the paths of the rest.
+
+        Raises MismatchError.
+        """
+        unknown = read_metadata(document)
+        unknown += prune_resource(self._node, document)
+        if self._embedded is not None:
+            unknown += read_embedded(self._embedded, document)
+        return unknown
+
+    def fill(self, document: Document) -> None:
+        """Fill in defaults, in place."""
+        fill(self._node, document)
+
+    def causes(self, document: Document, old: Old = None) -> list[Cause]:
+        """Give the faults of an object that is about to be stored, ``old`` in its place before."""
+        faults: Faults = []
+        self._check(document, ABSENT if old is None else old, None, faults)
+        causes = causes_of(faults)
+        if self._scale is not None:
+            causes += _spec_faults(self._scale, document)
+            causes += _status_faults(self._scale, document)
+        if self._embedded is not None:
+            causes += check_embedded(self._embedded, document)
+        return self._with_others(causes, document, old)
+
+    def status_causes(self, document: Document, old: Mapping[str, Any]) -> list[Cause]:
+        """Give the faults of an object whose status is about to be stored."""
+        faults: Faults = []
+        if self._check_status is not None and "status" in document:
+            self._check_status(document["status"], old.get("status", ABSENT), None, faults)
+        causes = causes_of(faults, "status")
+        if self._scale is not None:
+            causes += _status_faults(self._scale, document)
+        return self._with_others(causes, document, old)
+
+    def _with_others(self, causes: list[Cause], document: Document, old: Old) -> list[Cause]:
+        """Add faults of lists and of rules, which are asked only of what is otherwise in order."""
+        if self._twins is not None and (old is None or not any(self._twins(old, ""))):
+            causes += self._twins(document, "")
+        if self._rules is None:
+            return causes
+        if any(cause.reason in _BLOCKING for cause in causes):
+            return [*causes, invalid_value(NOWHERE, None, _UNCHECKED)]
+        return [*causes, *self._rules(document, old)]
+
+
+@lru_cache(maxsize=1024)
+def compiled(custom: Custom) -> Compiled:
+    """Give what a version's schema is compiled to; raises ValueError if it cannot be."""
+    return Compiled(custom)
+
+
+def _spec_faults(paths: ScalePaths, document: Document) -> Iterator[Cause]:
+    yield from _number_faults(paths.spec, document)
+
+
+def _status_faults(paths: ScalePaths, document: Document) -> Iterator[Cause]:
+    yield from _number_faults(paths.status, document)
+    selector = value_at(document, paths.selector) if paths.selector else None
+    if selector is not None and not isinstance(selector, str):
+        yield invalid_value(paths.selector, "", _accessor(paths.selector, selector, "string"))
+
+
+def _number_faults(path: str, document: Document) -> Iterator[Cause]:
+    number = value_at(document, path)
+    if number is None:
+        return
+    if not isinstance(number, int) or isinstance(number, bool):
+        yield invalid_value(path, 0, _accessor(path, number, "int64"))
+    elif number < 0:
+        yield invalid_value(path, number, "should be a non-negative integer")
+    elif number > _LARGEST:
+        yield invalid_value(path, number, f"should be less than or equal to {_LARGEST}")
+
+
+def _accessor(path: str, value: Any, wanted: str) -> str:
+    names = {str: "string", bool: "bool", float: "float64", int: "int64"}
+    found = names.get(type(value), "map[string]interface {}")
+    return f"{path} accessor error: {value} is of the type {found}, expected {wanted}"
+
+
+def value_at(document: Any, path: str) -> Any:
+    """Give what stands at a simple path (``.spec.size``), None if nothing does."""
+    for step in path.removeprefix(".").split("."):
+        document = document.get(step) if isinstance(document, dict) else None
+    return document

@@ -1,0 +1,213 @@
+"""Rules of whole definitions.
+
+Paths are those of upstream's internal type (:mod:`fakeapi.api.crds.internal`). Of the leniency that
+upstream shows towards definitions written before a rule was made, nothing is left to show here.
+
+Source: pkg/apis/apiextensions/validation/validation.go of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from fakeapi.api.causes import invalid_value, required, unsupported
+from fakeapi.api.conditions import find_condition
+from fakeapi.api.crds.conversions import conversion_faults
+from fakeapi.api.crds.internal import internal_spec, shown_versions
+from fakeapi.api.crds.schemas import schema_faults
+from fakeapi.api.crds.versions import (
+    column_faults,
+    selectable_faults,
+    subresource_faults,
+    version_faults,
+)
+from fakeapi.api.errors import Cause
+from fakeapi.api.naming import wrong_dns1035_label, wrong_subdomain
+from fakeapi.api.structural.nodes import Json
+
+_SCOPES: Final = ("Cluster", "Namespaced")
+_IMMUTABLE: Final = "field is immutable"
+_APPROVAL: Final = "api-approved.kubernetes.io"
+_UNAPPROVED: Final = (
+    f'protected groups must have approval annotation "{_APPROVAL}", see '
+    "https://github.com/kubernetes/enhancements/pull/1111"
+)
+_CASED: Final = "may have mixed case, but should otherwise match: "
+
+
+def name_faults(definition: Json, _path: str) -> Iterator[Cause]:
+    """Say that a definition is not called by its plural and its group."""
+    spec, name = definition.get("spec") or {}, definition["metadata"].get("name", "")
+    wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    if name != wanted:
+        yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def definition_faults(definition: Json, _path: str) -> Iterator[Cause]:
+    """Give the faults of a definition, but for its name."""
+    spec = definition.get("spec") or {}
+    is_established = established(definition)
+    yield from _spec_faults(spec, is_established=is_established)
+    yield from _stored_faults(definition)
+    yield from _approval_faults(definition)
+    if spec.get("preserveUnknownFields"):
+        rule = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+            "spec.versions[*].schema instead"
+        )
+        yield invalid_value("spec.preserveUnknownFields", value=True, detail=rule)
+
+
+def change_faults(definition: Json, old: Json) -> Iterator[Cause]:
+    """Give what an update changes although it may not."""
+    now, before = definition.get("spec") or {}, old.get("spec") or {}
+    paths = [("group",), ("names", "plural")]
+    if established(old):
+        paths = [("scope",), ("names", "kind"), *paths]
+    for path in paths:
+        value, was = _at(now, path), _at(before, path)
+        if value != was:
+            yield invalid_value(f"spec.{'.'.join(path)}", value, _IMMUTABLE)
+
+
+def established(definition: Json) -> bool:
+    """Tell whether a definition's resource is served for good."""
+    found = find_condition(definition.get("status") or {}, "Established")
+    return found.get("status") == "True"
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _spec_faults(spec: Json, *, is_established: bool) -> Iterator[Cause]:
+    inner = internal_spec(spec)
+    yield from _group_faults(spec.get("group") or "")
+    scope = spec.get("scope") or ""
+    if not scope:
+        yield required("spec.scope")
+    elif scope not in _SCOPES:
+        yield unsupported("spec.scope", scope, _SCOPES)
+    yield from _missing_schemas(inner)
+    has_status = _has_status(inner)
+    for index, version in enumerate(inner["versions"]):
+        name, path = version.get("name", ""), f"spec.versions[{index}]"
+        if wrong := wrong_dns1035_label(name):
+            yield invalid_value(f"{path}.name", name, wrong)
+        own = _has_status(version) or "status" in (inner.get("subresources") or {})
+        yield from version_faults(version, path, has_status=own)
+    yield from _version_list_faults(spec)
+    yield from _name_list_faults(spec.get("names") or {})
+    yield from _shared_faults(inner, has_status=has_status)
+    conversion = spec.get("conversion") or {}
+    yield from conversion_faults(conversion, "spec.conversion", established=is_established)
+
+
+def _group_faults(group: str) -> Iterator[Cause]:
+    if not group:
+        yield required("spec.group")
+    elif wrong := wrong_subdomain(group):
+        yield invalid_value("spec.group", group, wrong)
+    elif "." not in group:
+        yield invalid_value("spec.group", group, "should be a domain with at least one dot")
+
+
+def _missing_schemas(inner: Json) -> Iterator[Cause]:
+    if (inner.get("validation") or {}).get("openAPIV3Schema") is not None:
+        return
+    for index, version in enumerate(inner["versions"]):
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
+
+
+def _has_status(part: Json) -> bool:
+    versions = part.get("versions") or ()
+    own = "status" in (part.get("subresources") or {})
+    return own or any("status" in (v.get("subresources") or {}) for v in versions)
+
+
+def _version_list_faults(spec: Json) -> Iterator[Cause]:
+    versions = spec.get("versions") or ()
+    names = [version.get("name") for version in versions]
+    if len(set(names)) < len(names):
+        rule = "must contain unique version names"
+        yield invalid_value("spec.versions", shown_versions(spec), rule)
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        rule = "must have exactly one version marked as storage version"
+        yield invalid_value("spec.versions", shown_versions(spec), rule)
+
+
+def _name_list_faults(names: Json) -> Iterator[Cause]:
+    path = "spec.names"
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not names.get(name):
+            yield required(f"{path}.{name}")
+    for name in ("plural", "singular"):
+        value = names.get(name)
+        if value and (wrong := wrong_dns1035_label(value)):
+            yield invalid_value(f"{path}.{name}", value, wrong)
+    for name in ("kind", "listKind"):
+        value = names.get(name)
+        if value and (wrong := wrong_dns1035_label(value.lower())):
+            yield invalid_value(f"{path}.{name}", value, f"{_CASED}{wrong}")
+    yield from _label_list_faults(names, "shortNames", path)
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        rule = "kind and listKind may not be the same"
+        yield invalid_value(f"{path}.listKind", names["listKind"], rule)
+    yield from _label_list_faults(names, "categories", path)
+
+
+def _label_list_faults(names: Json, member: str, path: str) -> Iterator[Cause]:
+    for index, value in enumerate(names.get(member) or ()):
+        if wrong := wrong_dns1035_label(value):
+            yield invalid_value(f"{path}.{member}[{index}]", value, wrong)
+
+
+def _shared_faults(inner: Json, *, has_status: bool) -> Iterator[Cause]:
+    """Give the faults of what all versions share."""
+    schema = (inner.get("validation") or {}).get("openAPIV3Schema")
+    if schema is not None:
+        path = "spec.validation.openAPIV3Schema"
+        yield from schema_faults(schema, path, has_status=has_status)
+    yield from subresource_faults(inner.get("subresources") or {}, "spec.subresources")
+    columns = inner.get("additionalPrinterColumns") or ()
+    yield from column_faults(columns, "spec.additionalPrinterColumns")
+    fields = inner.get("selectableFields") or ()
+    yield from selectable_faults(fields, schema, "spec.selectableFields")
+
+
+def _stored_faults(definition: Json) -> Iterator[Cause]:
+    """Say that versions are gone in which objects may still be stored."""
+    stored = (definition.get("status") or {}).get("storedVersions") or []
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    known = [version.get("name") for version in versions]
+    for index, name in enumerate(stored):
+        if name not in known:
+            rule = (
+                f"missing from spec.versions; {name} was previously a storage version, and must "
+                "remain in spec.versions until a storage migration ensures no data remains "
+                f"persisted in {name} and removes {name} from status.storedVersions"
+            )
+            yield invalid_value(f"status.storedVersions[{index}]", name, rule)
+
+
+def _approval_faults(definition: Json) -> Iterator[Cause]:
+    group = (definition.get("spec") or {}).get("group") or ""
+    if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
+        return
+    annotations = definition["metadata"].get("annotations") or {}
+    approval, path = annotations.get(_APPROVAL, ""), f"metadata.annotations[{_APPROVAL}]"
+    parts = urlsplit(approval)
+    if not approval:
+        yield required(path, _UNAPPROVED)
+    elif not approval.startswith("unapproved") and not (parts.scheme and parts.netloc):
+        rule = (
+            f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a '
+            'reason starting with "unapproved", see '
+            "https://github.com/kubernetes/enhancements/pull/1111"
+        )
+        yield invalid_value(path, approval, rule)

@@ -1,0 +1,81 @@
+"""What the API asks of custom resources, where built-in kinds have rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakeapi.api.crds.compiled import compiled
+from fakeapi.api.errors import Cause, invalid
+from fakeapi.api.metadatarules import check_custom_metadata
+from fakeapi.api.naming import wrong_label_key
+from fakeapi.api.samejson import same_json
+from fakeapi.kinds import Kind
+from fakeapi.kinds.custom import Custom
+from fakeapi.store import Document
+
+Old = Mapping[str, Any]
+_STANDARD = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
+
+
+def check_custom(
+    kind: Kind, custom: Custom, document: Document, old: Old | None = None, subresource: str = ""
+) -> None:
+    """Check an object that is about to be stored; raises StatusError (422) with all faults."""
+    schema = compiled(custom)
+    typed = {"apiVersion": kind.api_version, "kind": kind.kind, **document}
+    causes: list[Cause] = list(check_custom_metadata(document["metadata"], "metadata"))
+    if subresource == "status" and old is not None:
+        causes += schema.status_causes(typed, old)
+    else:
+        causes += schema.causes(typed, old)
+    if causes:
+        raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
+
+
+def prepare_custom_update(kind: Kind, document: Document, old: Old) -> None:
+    """Keep a status that has a path of its own, and count changes of everything but metadata."""
+    if "status" in kind.subresources:
+        document.pop("status", None)
+        if "status" in old:
+            document["status"] = old["status"]
+    before, now = _content(old), _content(document)
+    if not same_json(now, before):
+        metadata = document["metadata"]
+        metadata["generation"] = metadata.get("generation", 0) + 1
+
+
+def _content(document: Old) -> dict[str, Any]:
+    others = ("metadata", "kind", "apiVersion")
+    return {name: value for name, value in document.items() if name not in others}
+
+
+def prepare_custom_status(document: Document, old: Old) -> None:
+    """Carry over from ``old`` everything but the status and who owns which field."""
+    status, managed = document.get("status"), document["metadata"].get("managedFields")
+    version = document["metadata"].get("resourceVersion")
+    document.clear()
+    document.update(old)
+    document["metadata"] = dict(old["metadata"])
+    document.pop("status", None)
+    if managed is not None:
+        document["metadata"]["managedFields"] = managed
+    if version is not None:
+        document["metadata"]["resourceVersion"] = version
+    if status is not None:
+        document["status"] = status
+
+
+def finalizer_warnings(document: Old, old: Old | None) -> tuple[str, ...]:
+    """Warn of new finalizers without a domain of their own."""
+    before = (old or {}).get("metadata", {}).get("finalizers") or ()
+    added = set(document["metadata"].get("finalizers") or ()) - set(before)
+    return tuple(words for name in sorted(added) if (words := _finalizer_warning(name)) is not None)
+
+
+def _finalizer_warning(name: str) -> str | None:
+    if "/" in name or name in _STANDARD or wrong_label_key(name):
+        return None
+    path = " including a path (/)" if "." in name else ""
+    why = "to avoid accidental conflicts with other finalizer writers"
+    return f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name{path} {why}'

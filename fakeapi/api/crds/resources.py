@@ -1,0 +1,174 @@
+"""A definition as kinds: one for each version, and which of them objects are stored in.
+
+Kinds are made once for each content of a definition, so that they can be told apart by identity: a
+definition that changes gets new ones.
+
+Sources: pkg/apiserver/customresource_handler.go, customresource_discovery_controller.go,
+helpers.go of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.crds.statuses import ESTABLISHED, NAMES_ACCEPTED, TERMINATING, holds
+from fakeapi.api.structural.shapes import resource_shape
+from fakeapi.kinds import Kind, Kinds, SelectableField
+from fakeapi.kinds.custom import Custom, PrinterColumn, ScalePaths
+from fakeapi.kinds.kind import Subresource
+
+Json = Mapping[str, Any]
+
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?", re.ASCII)
+_STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
+_NO_CONVERSION: Final[Json] = MappingProxyType({"strategy": "None"})
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """What a definition declares: ``kinds`` by version, those ``served``, the one ``stored``."""
+
+    name: str
+    kinds: Mapping[str, Kind]
+    served: tuple[Kind, ...]
+    stored: Kind
+
+
+def resource_of(definition: Json) -> Resource | None:
+    """Give the resource of a definition; None if it is not to be served."""
+    if not (holds(definition, ESTABLISHED) or holds(definition, NAMES_ACCEPTED)):
+        return None
+    is_terminating = "deletionTimestamp" in definition["metadata"] or holds(definition, TERMINATING)
+    said = [
+        definition["metadata"]["name"],
+        definition["spec"],
+        definition["status"]["acceptedNames"],
+        is_terminating,
+    ]
+    return _resource(orjson.dumps(said))
+
+
+def extended(kinds: Kinds, resources: Iterable[Resource]) -> Kinds:
+    """Give kinds and those of resources beside them; what there is already stays as it is."""
+    served = [kind for resource in resources for kind in resource.served]
+    own = [k for k in served if kinds.at(k.group, k.version, k.plural) is None]
+    if not own:
+        return kinds
+    return Kinds((*kinds.all, *sorted(own, key=lambda kind: (kind.group, kind.plural))))
+
+
+@lru_cache(maxsize=1024)
+def _resource(said: bytes) -> Resource:
+    name, spec, names, is_terminating = orjson.loads(said)
+    maker = _Maker(name, spec, names, is_terminating)
+    kinds = {version["name"]: maker.kind(version) for version in spec["versions"]}
+    served = tuple(kinds[v["name"]] for v in spec["versions"] if v.get("served"))
+    return Resource(name, kinds, served, kinds[maker.storage])
+
+
+class _Maker:
+    """Makes the kinds of one definition."""
+
+    def __init__(self, name: str, spec: Json, names: Json, is_terminating: bool) -> None:  # noqa: FBT001
+        self._name, self._spec, self._names = name, spec, names
+        self._is_terminating = is_terminating
+        self.storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
+
+    def kind(self, version: Json) -> Kind:
+        """Make the kind of a version."""
+        spec, names, group = self._spec, self._names, self._spec["group"]
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        return Kind(
+            group=group,
+            version=version["name"],
+            kind=names["kind"],
+            plural=names["plural"],
+            singular=names.get("singular", ""),
+            namespaced=spec["scope"] == "Namespaced",
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            subresources=self._subresources(version),
+            definition=f"{'.'.join(reversed(group.split('.')))}.{version['name']}.{names['kind']}",
+            structure=partial(resource_shape, schema),
+            generations=True,
+            unconditional_update=False,
+            deprecation=self._deprecation(version),
+            selectable=_selectable(version),
+            custom=self._custom(version, schema),
+        )
+
+    def _custom(self, version: Json, schema: Json) -> Custom:
+        columns = version.get("additionalPrinterColumns") or ()
+        scale = (version.get("subresources") or {}).get("scale")
+        return Custom(
+            definition=self._name,
+            schema=schema,
+            versions=tuple(each["name"] for each in self._spec["versions"]),
+            storage_version=self.storage,
+            list_kind=self._names.get("listKind") or f"{self._names['kind']}List",
+            columns=tuple(map(_column, columns)),
+            scale=_scale_paths(scale) if scale is not None else None,
+            conversion=self._spec.get("conversion") or _NO_CONVERSION,
+            terminating=self._is_terminating,
+        )
+
+    def _subresources(self, version: Json) -> Mapping[str, Subresource]:
+        found = version.get("subresources") or {}
+        own = (self._spec["group"], version["name"], self._names["kind"])
+        made = {}
+        if "status" in found:
+            made["status"] = Subresource("status", *own)
+        if found.get("scale") is not None:
+            made["scale"] = Subresource("scale", "autoscaling", "v1", "Scale")
+        return MappingProxyType(made)
+
+    def _deprecation(self, version: Json) -> str:
+        if not version.get("deprecated"):
+            return ""
+        group, kind = self._spec["group"], self._names["kind"]
+        words = f"{group}/{version['name']} {kind} is deprecated"
+        newer = [
+            other["name"]
+            for other in self._spec["versions"]
+            if other.get("served")
+            and not other.get("deprecated")
+            and version_rank(other["name"]) > version_rank(version["name"])
+        ]
+        default = f"{words}; use {group}/{max(newer, key=version_rank)} {kind}" if newer else words
+        return version.get("deprecationWarning") or default
+
+
+def _selectable(version: Json) -> tuple[SelectableField, ...]:
+    paths = [f["jsonPath"].removeprefix(".") for f in version.get("selectableFields") or ()]
+    return tuple(SelectableField(path, (tuple(path.split(".")),)) for path in paths)
+
+
+def _column(column: Json) -> PrinterColumn:
+    return PrinterColumn(
+        column["name"],
+        column["type"],
+        column["jsonPath"],
+        column.get("format", ""),
+        column.get("description", ""),
+        column.get("priority", 0),
+    )
+
+
+def _scale_paths(scale: Json) -> ScalePaths:
+    paths = (scale["specReplicasPath"], scale["statusReplicasPath"])
+    return ScalePaths(*paths, scale.get("labelSelectorPath") or "")
+
+
+def version_rank(version: str) -> tuple[int, int, int]:
+    """Give what orders versions: stable after beta, v2 after v1."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (-1, 0, 0)
+    return (_STAGES[match[2]], int(match[1]), int(match[3] or 0))

@@ -1,0 +1,163 @@
+"""What a definition's status says: names that were accepted, conditions, stored versions.
+
+A name is accepted unless another definition of the group has it already; what has been accepted
+stays, whatever is asked for later. A definition all of whose names are accepted is established, and
+stays so.
+
+Sources: pkg/controller/status/naming_controller.go, pkg/controller/establish,
+pkg/controller/finalizer/crd_finalizer.go of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from fakeapi.api.conditions import find_condition, set_condition
+from fakeapi.api.crds.conversions import is_ca_bundle
+from fakeapi.store import Document
+
+Json = Mapping[str, Any]
+
+NAMES_ACCEPTED: Final = "NamesAccepted"
+ESTABLISHED: Final = "Established"
+TERMINATING: Final = "Terminating"
+
+_SINGLE: Final = (
+    ("plural", "PluralConflict"),
+    ("singular", "SingularConflict"),
+    ("kind", "KindConflict"),
+    ("listKind", "ListKindConflict"),
+)
+_INSTALLED: Final = "the initial names have been accepted"
+
+
+def condition(kind: str, *, holds: bool, reason: str, message: str) -> dict[str, str]:
+    """Give a condition, but for its time."""
+    status = "True" if holds else "False"
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+DELETION_BEGUN: Final = condition(
+    TERMINATING,
+    holds=True,
+    reason="InstanceDeletionInProgress",
+    message="CustomResource deletion is in progress",
+)
+DELETION_DONE: Final = condition(
+    TERMINATING,
+    holds=False,
+    reason="InstanceDeletionCompleted",
+    message="removed all instances",
+)
+
+
+def first_status(definition: Document) -> None:
+    """Give a new definition its status."""
+    definition["status"] = {
+        "conditions": None,
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": [],
+    }
+    note_stored_version(definition)
+
+
+def note_stored_version(definition: Document) -> None:
+    """Write down in which version objects are stored from now on."""
+    status = definition.setdefault("status", {})
+    stored = list(status.get("storedVersions") or ())
+    for version in (definition.get("spec") or {}).get("versions") or ():
+        if version.get("storage") and version["name"] not in stored:
+            stored.append(version["name"])
+    status["storedVersions"] = stored
+
+
+def holds(definition: Json, kind: str) -> bool:
+    """Tell whether a condition holds."""
+    return find_condition(definition.get("status") or {}, kind).get("status") == "True"
+
+
+def judge_names(definition: Document, others: Iterable[Json], now: str) -> bool:
+    """Accept what names can be had; tells whether the status has changed by it."""
+    wanted, status = definition["spec"]["names"], definition.setdefault("status", {})
+    accepted = status.get("acceptedNames") or {}
+    if wanted == accepted:
+        return False
+    given, conflict = _given_names(wanted, accepted, *_taken(others))
+    verdict = condition(
+        NAMES_ACCEPTED,
+        holds=conflict is None,
+        reason=conflict[0] if conflict else "NoConflicts",
+        message=conflict[1] if conflict else "no conflicts found",
+    )
+    before = find_condition(status, NAMES_ACCEPTED)
+    if given == accepted and all(before.get(name) == verdict[name] for name in verdict):
+        return False
+    status["acceptedNames"] = given
+    set_condition(status, verdict, now)
+    if not holds(definition, ESTABLISHED):
+        installing = condition(
+            ESTABLISHED,
+            holds=False,
+            reason="NotAccepted" if conflict else "Installing",
+            message="not all names are accepted" if conflict else _INSTALLED,
+        )
+        set_condition(status, installing, now)
+    return True
+
+
+def _taken(others: Iterable[Json]) -> tuple[set[str], set[str]]:
+    """Give the resources and the kinds that other definitions have."""
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for other in others:
+        names = (other.get("status") or {}).get("acceptedNames") or {}
+        resources |= {names.get("plural", ""), names.get("singular", "")}
+        resources |= set(names.get("shortNames") or ())
+        kinds |= {names.get("kind", ""), names.get("listKind", "")}
+    return resources, kinds
+
+
+def _given_names(
+    wanted: Json, accepted: Json, resources: set[str], kinds: set[str]
+) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """Give the names that are accepted now, and the last conflict: its reason, and what it says."""
+    given, conflict = dict(accepted), None
+    for member, reason in _SINGLE:
+        name = wanted.get(member, "")
+        taken = kinds if member in ("kind", "listKind") else resources
+        if name != accepted.get(member, "") and name in taken:
+            conflict = (reason, f'"{name}" is already in use')
+        else:
+            given[member] = name
+    short = wanted.get("shortNames") or []
+    used = [n for n in short if n not in (accepted.get("shortNames") or ()) and n in resources]
+    if used:
+        words = [f'"{name}" is already in use' for name in used]
+        told = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
+        conflict = conflict or ("ShortNamesConflict", told)
+    else:
+        given.pop("shortNames", None)
+        given |= {"shortNames": list(short)} if short else {}
+    given.pop("categories", None)
+    given |= {"categories": wanted["categories"]} if wanted.get("categories") else {}
+    return given, conflict
+
+
+def establish(definition: Document, now: str) -> bool:
+    """Establish a definition whose names are accepted; tells whether the status has changed."""
+    if not holds(definition, NAMES_ACCEPTED) or holds(definition, ESTABLISHED):
+        return False
+    webhook = (definition["spec"].get("conversion") or {}).get("webhook") or {}
+    bundle = (webhook.get("clientConfig") or {}).get("caBundle")
+    sound = not bundle or is_ca_bundle(bundle)
+    verdict = condition(
+        ESTABLISHED,
+        holds=sound,
+        reason="InitialNamesAccepted" if sound else "InvalidCABundle",
+        message=_INSTALLED if sound else "The conversion webhook CABundle is invalid",
+    )
+    if find_condition(definition["status"], ESTABLISHED).get("reason") == verdict["reason"]:
+        return False
+    set_condition(definition["status"], verdict, now)
+    return True

@@ -1,0 +1,197 @@
+"""Structural rules: of every place a schema says once and plainly what there may be.
+
+Sources: pkg/apiserver/schema/validation.go and complete.go of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from fakeapi.api.causes import forbidden_field, invalid_value, required
+from fakeapi.api.errors import Cause
+from fakeapi.api.structural.nodes import Json
+from fakeapi.api.structural.patterns import compile_pattern
+
+ROOT: Final = "root"
+ITEM: Final = "item"
+FIELD: Final = "field"
+
+_EMBEDDED_TYPE: Final = "must be object if x-kubernetes-embedded-resource is true"
+_UNTYPED: Final = {
+    ROOT: "must not be empty at the root",
+    ITEM: "must not be empty for specified array items",
+    FIELD: "must not be empty for specified object fields",
+}
+_INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_EITHER: Final = "x-kubernetes-int-or-string"
+_EMPTY: Final = "must be empty to be structural"
+_UNDEFINED: Final = "must be undefined to be structural"
+_FALSE: Final = "must be false to be structural"
+_FORBIDDEN_INSIDE: Final = {
+    "type": _EMPTY,
+    "additionalProperties": _UNDEFINED,
+    "default": _UNDEFINED,
+    "title": _EMPTY,
+    "description": _EMPTY,
+    "nullable": _FALSE,
+    "externalDocs": _UNDEFINED,
+    _PRESERVES: _FALSE,
+    _EMBEDDED: _FALSE,
+    _EITHER: _FALSE,
+    "x-kubernetes-list-map-keys": _EMPTY,
+    "x-kubernetes-list-type": _UNDEFINED,
+    "x-kubernetes-map-type": _UNDEFINED,
+    "x-kubernetes-validations": _EMPTY,
+}
+
+
+def structural_faults(schema: Json, path: str) -> list[Cause]:
+    """Give everything by which a schema is not structural, sorted as upstream sorts it."""
+    causes = [*_invariants(schema, ROOT, path), *_completeness(schema, schema, path, path)]
+    return sorted(causes, key=lambda cause: f"{cause.field}: {cause.message}")
+
+
+def _invariants(schema: Json, level: str, path: str) -> Iterator[Cause]:
+    kind = schema.get("type", "")
+    items, properties = schema.get("items"), schema.get("properties") or {}
+    if kind == "array" and items is None:
+        yield required(f"{path}.items", "must be specified")
+    if isinstance(items, dict):
+        yield from _invariants(items, ITEM, f"{path}.items")
+    for name, below in properties.items():
+        yield from _invariants(below, FIELD, f"{path}.properties[{name}]")
+    additional = schema.get("additionalProperties")
+    if additional is not None and level == ROOT:
+        yield forbidden_field(f"{path}.additionalProperties", "must not be used at the root")
+    if isinstance(additional, dict):
+        yield from _invariants(additional, FIELD, f"{path}.additionalProperties")
+    yield from _extensions(schema, path)
+    yield from _value_rules(schema, path, skips=_int_or_string_pattern(schema))
+    yield from _typing(schema, level, path)
+    if level == ROOT or schema.get(_EMBEDDED):
+        yield from _type_meta(properties, path)
+    if "metadata" in properties:
+        is_checked = level == ROOT or bool(schema.get(_EMBEDDED))
+        where = f"{path}.properties[metadata]"
+        yield from _metadata(properties["metadata"], where, typed=is_checked, root=level == ROOT)
+
+
+def _extensions(schema: Json, path: str) -> Iterator[Cause]:
+    for name in (_PRESERVES, _EMBEDDED):
+        if schema.get(_EITHER) and schema.get(name):
+            rule = f"must be false if {_EITHER} is true"
+            yield invalid_value(f"{path}.{name}", schema[name], rule)
+
+
+def _typing(schema: Json, level: str, path: str) -> Iterator[Cause]:
+    kind, embedded = schema.get("type", ""), bool(schema.get(_EMBEDDED))
+    if embedded and kind != "object":
+        where = f"{path}.type"
+        yield (
+            invalid_value(where, kind, _EMBEDDED_TYPE) if kind else required(where, _EMBEDDED_TYPE)
+        )
+    elif not kind and not schema.get(_EITHER) and not schema.get(_PRESERVES):
+        yield required(f"{path}.type", _UNTYPED[level])
+    if embedded and schema.get("additionalProperties") is not None:
+        rule = f"must not be used if {_EMBEDDED} is set"
+        yield forbidden_field(f"{path}.additionalProperties", rule)
+    if level == ROOT and kind not in ("", "object"):
+        yield invalid_value(f"{path}.type", kind, "must be object at the root")
+    if embedded and not schema.get(_PRESERVES) and not schema.get("properties"):
+        rule = f"must not be empty if {_EMBEDDED} is true without {_PRESERVES}"
+        yield required(f"{path}.properties", rule)
+
+
+def _type_meta(properties: Mapping[str, Json], path: str) -> Iterator[Cause]:
+    for name in ("kind", "apiVersion"):
+        kind = properties[name].get("type", "") if name in properties else "string"
+        if kind != "string":
+            yield invalid_value(f"{path}.properties[{name}].type", kind, "must be string")
+
+
+def _metadata(schema: Json, path: str, *, typed: bool, root: bool) -> Iterator[Cause]:
+    if typed and schema.get("type") != "object":
+        yield invalid_value(f"{path}.type", schema.get("type", ""), "must be object")
+    if not root:
+        return
+    names = set(schema.get("properties") or ())
+    others = set(schema) - {"type", "default", "properties"}
+    if not names <= {"name", "generateName"} or others:
+        rule = (
+            "must not specify anything other than name and generateName, but metadata is "
+            "implicitly specified"
+        )
+        yield forbidden_field(path, rule)
+
+
+def _int_or_string_pattern(schema: Json) -> str:
+    """Tell where a schema says integer or string in the one way in which it may."""
+    if schema.get("anyOf") == _INT_OR_STRING:
+        return "anyOf"
+    every = schema.get("allOf") or [{}]
+    return "allOf" if every[0].get("anyOf") == _INT_OR_STRING else ""
+
+
+def _value_rules(schema: Json, path: str, *, skips: str = "") -> Iterator[Cause]:
+    for name in ("anyOf", "allOf", "oneOf"):
+        for index, below in enumerate(schema.get(name) or ()):
+            if name == "anyOf" and skips == "anyOf":
+                continue
+            inside = "anyOf" if name == "allOf" and index == 0 and skips == "allOf" else ""
+            yield from _nested(below, f"{path}.{name}[{index}]", skips=inside)
+    if schema.get("not") is not None:
+        yield from _nested(schema["not"], f"{path}.not")
+    pattern = schema.get("pattern")
+    if pattern:
+        try:
+            compile_pattern(pattern)
+        except ValueError as error:
+            rule = f"must be a valid regular expression, but isn't: {error}"
+            yield invalid_value(f"{path}.pattern", pattern, rule)
+
+
+def _nested(schema: Json, path: str, *, skips: str = "") -> Iterator[Cause]:
+    yield from _value_rules(schema, path, skips=skips)
+    if isinstance(schema.get("items"), dict):
+        yield from _nested(schema["items"], f"{path}.items")
+    properties = schema.get("properties") or {}
+    for name, below in properties.items():
+        yield from _nested(below, f"{path}.properties[{name}]")
+    for name, rule in _FORBIDDEN_INSIDE.items():
+        if schema.get(name) not in (None, "", False, []):
+            yield forbidden_field(f"{path}.{name}", rule)
+    if "metadata" in properties:
+        where = f"{path}.properties[metadata]"
+        yield forbidden_field(where, "must not be specified in a nested context")
+
+
+def _completeness(rules: Json, schema: Json | None, path: str, told: str) -> Iterator[Cause]:
+    """Find what quantifiers speak of although the schema itself does not know it."""
+    for name, listed in (("not", [rules.get("not")]), *((n, rules.get(n)) for n in _LISTS)):
+        for index, below in enumerate(listed or ()):
+            if below is not None:
+                where = f"{told}.not" if name == "not" else f"{told}.{name}[{index}]"
+                yield from _nested_completeness(below, schema, path, where)
+
+
+_LISTS: Final = ("allOf", "anyOf", "oneOf")
+
+
+def _nested_completeness(rules: Json, schema: Json | None, path: str, told: str) -> Iterator[Cause]:
+    if schema is None:
+        yield required(path, f"because it is defined in {told}")
+        return
+    yield from _completeness(rules, schema, path, told)
+    if isinstance(rules.get("items"), dict):
+        items = schema.get("items")
+        below: Any = items if isinstance(items, dict) else None
+        yield from _nested_completeness(rules["items"], below, f"{path}.items", f"{told}.items")
+    known = schema.get("properties") or {}
+    for name, below in (rules.get("properties") or {}).items():
+        where = f"properties[{name}]"
+        yield from _nested_completeness(
+            below, known.get(name), f"{path}.{where}", f"{told}.{where}"
+        )

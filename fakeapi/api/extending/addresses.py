@@ -1,0 +1,99 @@
+"""Where a webhook is: at its URL, or behind a Service.
+
+There is no network between pods here, so a Service leads to the first ready address of its
+EndpointSlices or Endpoints, or to its external name; the certificate must be the Service's
+(``name.namespace.svc``) all the same.
+
+Source: k8s.io/apiserver/pkg/util/webhook/client.go, pkg/util/proxy/proxy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fakeapi.api.outcalls import OutCallError
+from fakeapi.api.rehearsing import Objects
+from fakeapi.kinds import BUILTIN, Kind
+from fakeapi.store import Document
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``url`` is where to call, ``host`` the certificate's name ("": that of the URL)."""
+
+    url: str
+    host: str = ""
+
+
+def address_of(objects: Objects, config: Json) -> Address:
+    """Give where a webhook's client configuration leads; raises OutCallError."""
+    service = config.get("service")
+    if service is None:
+        return Address(config["url"])
+    place = _place(objects, service["namespace"], service["name"], service.get("port", 443))
+    return Address(f"https://{place}{_path(service)}", _host(service))
+
+
+def name_of(config: Json) -> str:
+    """Give what messages call the place that a client configuration leads to."""
+    service = config.get("service")
+    if service is None:
+        url: str = config["url"]
+        return url
+    return f"https://{_host(service)}:{service.get('port', 443)}{_path(service)}"
+
+
+def _host(service: Json) -> str:
+    return f"{service['name']}.{service['namespace']}.svc"
+
+
+def _path(service: Json) -> str:
+    return f"/{(service.get('path') or '').removeprefix('/')}"
+
+
+def _place(objects: Objects, namespace: str, name: str, port: int) -> str:
+    entry = objects.get(_kind("", "services"), f"{namespace}/{name}")
+    if entry is None:
+        raise OutCallError(f'service "{name}" not found')
+    spec = entry.document().get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return f"{spec.get('externalName')}:{port}"
+    wanted = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
+    if wanted is None:
+        raise OutCallError(f'no service port {port} found for service "{name}"')
+    for ip, target in _endpoints(objects, namespace, name, wanted.get("name") or ""):
+        return f"[{ip}]:{target}" if ":" in ip else f"{ip}:{target}"
+    raise OutCallError(f'no endpoints available for service "{name}"')
+
+
+def _endpoints(objects: Objects, namespace: str, name: str, port: str) -> Iterator[tuple[str, int]]:
+    for entry in objects.entries(_kind("discovery.k8s.io", "endpointslices"), namespace):
+        if entry.labels.get("kubernetes.io/service-name") == name:
+            yield from _slice_addresses(entry.document(), port)
+    legacy = objects.get(_kind("", "endpoints"), f"{namespace}/{name}")
+    for subset in (legacy.document().get("subsets") or ()) if legacy is not None else ():
+        for target in _ports(subset, port):
+            for address in subset.get("addresses") or ():
+                yield address["ip"], target
+
+
+def _slice_addresses(document: Document, port: str) -> Iterator[tuple[str, int]]:
+    for target in _ports(document, port):
+        for endpoint in document.get("endpoints") or ():
+            if (endpoint.get("conditions") or {}).get("ready", True):
+                for address in endpoint.get("addresses") or ():
+                    yield address, target
+
+
+def _ports(holder: Json, name: str) -> list[int]:
+    return [p["port"] for p in holder.get("ports") or () if (p.get("name") or "") == name]
+
+
+def _kind(group: str, plural: str) -> Kind:
+    found = BUILTIN.at(group, "v1", plural)
+    assert found is not None, plural
+    return found

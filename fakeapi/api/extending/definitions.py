@@ -1,0 +1,165 @@
+"""The custom resources that there are: what the store's definitions declare.
+
+Definitions are objects like others; whatever writes them, the store says when. What upstream leaves
+to controllers is done at once after each request: names are accepted, definitions established, and
+the instances of a definition that is being deleted go before it does.
+
+Sources: pkg/controller/{status,establish,finalizer} of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fakeapi.api.conditions import find_condition, set_condition
+from fakeapi.api.crds.resources import Resource, extended, resource_of
+from fakeapi.api.crds.statuses import (
+    DELETION_BEGUN,
+    DELETION_DONE,
+    ESTABLISHED,
+    TERMINATING,
+    condition,
+    establish,
+    holds,
+    judge_names,
+)
+from fakeapi.api.deleteoptions import DeleteOptions
+from fakeapi.api.registry import Registry, Target
+from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS
+from fakeapi.store import Document, Entry, Store
+
+MANAGER: Final = "kube-apiserver"
+
+Step = Callable[[Document], bool]
+
+
+class Definitions:
+    """The definitions in a store; ``builtin`` are the kinds that there are without any."""
+
+    def __init__(self, store: Store, builtin: Kinds) -> None:
+        self._store = store
+        self._builtin = builtin
+        self._kinds = builtin
+        self._known: dict[str, tuple[Entry, Resource | None]] = {}
+        self._is_stale = self._is_unsettled = True
+        self._is_clearing = False
+        store.listen(CUSTOM_RESOURCE_DEFINITIONS, self._note)
+
+    @property
+    def kinds(self) -> Kinds:
+        """All kinds that are served; the same object until there are others."""
+        self._refresh()
+        return self._kinds
+
+    def stored(self, kind: Kind) -> Kind:
+        """Give the kind in which objects of a kind are stored."""
+        if kind.custom is None:
+            return kind
+        self._refresh()
+        resource = self._known.get(kind.custom.definition, (None, None))[1]
+        return kind if resource is None else resource.stored
+
+    def settle(self, registry: Registry, timestamp: Callable[[int], str]) -> None:
+        """Do what there is to do about definitions, until nothing is left that can be done."""
+        registry = registry.written_by(MANAGER)
+        while self._is_unsettled or self._is_clearing:
+            self._is_unsettled = self._is_clearing = False
+            for entry in self._store.entries(CUSTOM_RESOURCE_DEFINITIONS):
+                self._settle_one(registry, entry, timestamp(0))
+            if not self._is_unsettled:
+                break
+
+    def _note(self) -> None:
+        self._is_stale = self._is_unsettled = True
+
+    def _refresh(self) -> None:
+        if not self._is_stale:
+            return
+        self._is_stale = False
+        entries = self._store.entries(CUSTOM_RESOURCE_DEFINITIONS)
+        known = self._known
+        self._known = {
+            entry.key: known[entry.key]
+            if entry.key in known and known[entry.key][0] is entry
+            else (entry, resource_of(entry.document()))
+            for entry in entries
+        }
+        resources = [resource for _, resource in self._known.values() if resource is not None]
+        kinds = extended(self._builtin, resources)
+        if kinds.all != self._kinds.all:
+            self._kinds = kinds
+
+    def _settle_one(self, registry: Registry, entry: Entry, now: str) -> None:
+        definition = entry.document()
+        if "deletionTimestamp" in definition["metadata"]:
+            self._clear(registry, entry.key, definition, now)
+            return
+        group = definition["spec"]["group"]
+        _take(registry, entry.key, lambda d: judge_names(d, self._in_group(group), now))
+        _take(registry, entry.key, lambda d: establish(d, now))
+
+    def _in_group(self, group: str) -> Iterable[Document]:
+        entries = self._store.entries(CUSTOM_RESOURCE_DEFINITIONS)
+        documents = [entry.document() for entry in entries]
+        return [document for document in documents if document["spec"]["group"] == group]
+
+    def _clear(self, registry: Registry, name: str, definition: Document, now: str) -> None:
+        """Delete the instances of a definition, and when there are none let it go, too."""
+        finalizer = CUSTOM_RESOURCE_DEFINITIONS.deletion_finalizer
+        if finalizer not in (definition["metadata"].get("finalizers") or ()):
+            return
+        self._refresh()
+        resource = self._known[name][1]
+        if resource is None or not holds(definition, ESTABLISHED):
+            never = condition(
+                TERMINATING,
+                holds=False,
+                reason="NeverEstablished",
+                message="resource was never established",
+            )
+            _take(registry, name, lambda d: _let_go(d, never, finalizer, now))
+            return
+        _take(registry, name, lambda d: _begin(d, now))
+        stored = self._known[name][1]
+        self._delete_instances(registry, resource.stored if stored is None else stored.stored)
+        if self._store.entries(resource.stored):
+            self._is_clearing = True
+        else:
+            _take(registry, name, lambda d: _let_go(d, DELETION_DONE, finalizer, now))
+
+    def _delete_instances(self, registry: Registry, kind: Kind) -> None:
+        for entry in list(self._store.entries(kind)):
+            if b'"deletionTimestamp"' not in entry.raw:
+                namespace, _, name = entry.key.rpartition("/")
+                registry.delete(Target(kind, namespace, name), DeleteOptions())
+
+
+def _take(registry: Registry, name: str, step: Step) -> None:
+    """Take a step on a definition's status, and write it down if it has changed anything."""
+    target = Target(CUSTOM_RESOURCE_DEFINITIONS, "", name, "status")
+    if step(registry.get(target).document()):
+
+        def change(document: Document) -> Document:
+            step(document)
+            return document
+
+        registry.change(target, change)
+
+
+def _begin(definition: Document, now: str) -> bool:
+    before = find_condition(definition["status"], TERMINATING)
+    if before.get("reason") == DELETION_BEGUN["reason"]:
+        return False
+    set_condition(definition["status"], DELETION_BEGUN, now)
+    return True
+
+
+def _let_go(definition: Document, why: dict[str, str], finalizer: str, now: str) -> bool:
+    set_condition(definition["status"], why, now)
+    metadata = definition["metadata"]
+    left = [each for each in metadata.get("finalizers") or () if each != finalizer]
+    metadata.pop("finalizers", None)
+    metadata |= {"finalizers": left} if left else {}
+    return True

@@ -1,0 +1,159 @@
+"""The store, with custom resources in the version that is asked for.
+
+Objects are stored in one version and seen in all that are served. What is read is converted, pruned
+and given its defaults as its version's schema says today, whatever it was when it was written; what
+is written is converted into the version that is stored. Objects that were written by the kind that
+asks are given as they are, which costs nothing; that is so for all built-in kinds.
+
+Sources: pkg/apiserver/customresource_handler.go (crdConversionRESTOptionsGetter) of
+k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from fakeapi.api.crds.compiled import compiled
+from fakeapi.api.decoding import MismatchError
+from fakeapi.api.extending.reviewing import Converter
+from fakeapi.kinds import Kind
+from fakeapi.kinds.custom import Custom
+from fakeapi.store import Document, Entry, Event, Store, encode_entry
+
+_REMEMBERED: Final = 20_000
+
+
+class Forms:
+    """The objects of a store; ``stored`` gives the kind in which those of another are stored."""
+
+    def __init__(self, store: Store, stored: Callable[[Kind], Kind], converter: Converter) -> None:
+        self.stored = stored
+        self._store = store
+        self._converter = converter
+        self._shown: OrderedDict[tuple[Kind, int, str], Entry] = OrderedDict()
+
+    @property
+    def version(self) -> int:
+        """The number of the last write."""
+        return self._store.version
+
+    def get(self, kind: Kind, key: str) -> Entry | None:
+        """Give the newest entry under ``key``."""
+        entry = self._store.get(kind, key)
+        if entry is None or entry.kind is kind or kind.custom is None:
+            return entry
+        return self.show(kind, [entry])[0]
+
+    def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
+        """Give the present entries of one namespace or all."""
+        return self.show(kind, self._store.entries(kind, namespace, start))
+
+    def entries_at(
+        self, kind: Kind, version: int, namespace: str = "", start: str = ""
+    ) -> Sequence[Entry]:
+        """Give the entries as they were at ``version``; raises ExpiredError."""
+        return self.show(kind, self._store.entries_at(kind, version, namespace, start))
+
+    def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
+        """Give the events after ``version``, at most ``limit``; raises ExpiredError."""
+        events = self._store.since(kind, version, limit)
+        if kind.custom is None:
+            return events
+        found = [entry for e in events for entry in (e.entry, e.previous) if entry is not None]
+        shown = {id(e): new for e, new in zip(found, self.show(kind, found), strict=True)}
+        return [
+            replace(e, entry=shown[id(e.entry)], previous=e.previous and shown[id(e.previous)])
+            for e in events
+        ]
+
+    def listen(self, kind: Kind, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called after each write of ``kind``, until the result is called."""
+        return self._store.listen(kind, wake)
+
+    def create(self, kind: Kind, key: str, document: Document) -> Entry:
+        """Store a new object; takes ``document`` over. Raises AlreadyExistsError."""
+        stored = self.stored(kind)
+        if kind.custom is None or stored is kind:
+            return self._store.create(kind, key, document)
+        entry = self._store.create(stored, key, self._to_store(stored, kind, document))
+        return self._given(kind, entry, document)
+
+    def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+        """Replace the object whose version is ``base``; takes ``document`` over.
+
+        Raises MissingError, StaleError.
+        """
+        stored = self.stored(kind)
+        if kind.custom is None or stored is kind:
+            return self._store.update(kind, key, document, base)
+        entry = self._store.update(stored, key, self._to_store(stored, kind, document), base)
+        return self._given(kind, entry, document)
+
+    def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+        """Remove the object whose version is ``base``; raises MissingError, StaleError."""
+        stored = self.stored(kind)
+        if kind.custom is None or stored is kind:
+            return self._store.delete(kind, key, document, base)
+        entry = self._store.delete(stored, key, self._to_store(stored, kind, document), base)
+        return self._given(kind, entry, document)
+
+    def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Give entries in the form of a kind; raises StatusError (500), SuspendedError."""
+        custom = kind.custom
+        if custom is None or all(entry.kind is kind for entry in entries):
+            return entries
+        unknown = [
+            entry
+            for entry in entries
+            if entry.kind is not kind and (kind, entry.version, entry.key) not in self._shown
+        ]
+        self._remember(kind, custom, unknown)
+        found = [
+            entry if entry.kind is kind else self._shown[kind, entry.version, entry.key]
+            for entry in entries
+        ]
+        while len(self._shown) > _REMEMBERED:
+            self._shown.popitem(last=False)
+        return found
+
+    def _remember(self, kind: Kind, custom: Custom, entries: Iterable[Entry]) -> None:
+        """Convert what is not known yet, all of one version at once."""
+        versions: dict[str, list[Entry]] = {}
+        for entry in entries:
+            versions.setdefault(entry.kind.api_version, []).append(entry)
+        for version, found in versions.items():
+            documents = [{**_head(entry.kind), **entry.document()} for entry in found]
+            if version != kind.api_version:
+                documents = self._converter.convert(kind, custom, documents, version)
+            for entry, document in zip(found, documents, strict=True):
+                _fit(custom, document)
+                shown = encode_entry(kind, entry.key, entry.version, document)
+                self._shown[kind, entry.version, entry.key] = shown
+
+    def _to_store(self, stored: Kind, kind: Kind, document: Document) -> Document:
+        assert stored.custom is not None
+        typed = {**_head(kind), **document}
+        [converted] = self._converter.convert(stored, stored.custom, [typed], kind.api_version)
+        _fit(stored.custom, converted)
+        return {**converted, "metadata": dict(converted["metadata"])}
+
+    def _given(self, kind: Kind, entry: Entry, document: Document) -> Entry:
+        """Give what was written in the form in which it was given."""
+        document["metadata"]["resourceVersion"] = str(entry.version)
+        return encode_entry(kind, entry.key, entry.version, document)
+
+
+def _head(kind: Kind) -> Document:
+    return {"kind": kind.kind, "apiVersion": kind.api_version}
+
+
+def _fit(custom: Custom, document: Document) -> None:
+    """Prune a document and fill in its defaults; metadata that does not fit stays as it is."""
+    schema = compiled(custom)
+    with suppress(MismatchError):
+        schema.read(document)
+    schema.fill(document)

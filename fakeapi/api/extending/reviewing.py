@@ -1,0 +1,176 @@
+"""From one version to another: nothing but the name of the version changes, or a webhook is asked.
+
+A webhook gets a ConversionReview with the objects and gives them back, in their order, in the
+version that is wanted. Of their metadata it may change labels and annotations only.
+
+Source: pkg/apiserver/conversion (converter.go, webhook_converter.go) of
+k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.errors import StatusError
+from fakeapi.api.extending.addresses import address_of, name_of
+from fakeapi.api.metadata import Sources
+from fakeapi.api.metadatarules import check_common_metadata
+from fakeapi.api.outcalls import Outbox, OutCall, OutCallError
+from fakeapi.api.rehearsing import Objects
+from fakeapi.kinds import Kind
+from fakeapi.kinds.custom import Custom
+from fakeapi.store import Document
+
+Review = dict[str, Any]
+Hook = Callable[[Review], Review]
+"""Answers a ConversionReview, in place of the webhook."""
+
+_REVIEWS: Final = ("v1", "v1beta1")
+_GROUP: Final = "apiextensions.k8s.io"
+_KEPT: Final = ("kind", "name", "namespace", "uid")
+
+
+class ConversionError(Exception):
+    """A webhook could not be asked, or gave what cannot be taken."""
+
+
+class Converter:
+    """Converts objects; ``hooks`` answer for the webhooks of definitions, by name."""
+
+    def __init__(self, objects: Objects, outbox: Outbox, sources: Sources) -> None:
+        self.hooks: MutableMapping[str, Hook] = {}
+        self._objects = objects
+        self._outbox = outbox
+        self._sources = sources
+
+    def convert(
+        self, wanted: Kind, custom: Custom, documents: Sequence[Document], source: str
+    ) -> list[Document]:
+        """Give objects of the version ``source`` in the wanted one.
+
+        Raises StatusError (500), SuspendedError.
+        """
+        if custom.conversion.get("strategy") != "Webhook" or not documents:
+            return [{**document, "apiVersion": wanted.api_version} for document in documents]
+        try:
+            answer = self._ask(custom, self._request(custom, wanted, documents))
+            return _taken_over(documents, answer, wanted)
+        except (ConversionError, OutCallError) as error:
+            subject = f"{source}, Kind={wanted.kind}"
+            words = f"conversion webhook for {subject} {_verb(error)}{error}"
+            raise StatusError(500, "", words) from None
+
+    def _request(self, custom: Custom, wanted: Kind, documents: Sequence[Document]) -> Review:
+        webhook = custom.conversion.get("webhook") or {}
+        known = [v for v in webhook.get("conversionReviewVersions") or () if v in _REVIEWS]
+        if not known:
+            raise ConversionError("no supported conversion review versions")
+        return {
+            "kind": "ConversionReview",
+            "apiVersion": f"{_GROUP}/{known[0]}",
+            "request": {
+                "uid": self._sources.uid(),
+                "desiredAPIVersion": wanted.api_version,
+                "objects": list(documents),
+            },
+        }
+
+    def _ask(self, custom: Custom, review: Review) -> list[Any]:
+        hook = self.hooks.get(custom.definition)
+        if hook is not None:
+            answer = hook(orjson.loads(orjson.dumps(review)))
+        else:
+            answer = self._call((custom.conversion.get("webhook") or {})["clientConfig"], review)
+        return _converted(review, answer)
+
+    def _call(self, config: Mapping[str, Any], review: Review) -> Any:
+        bundle = b64decode(config.get("caBundle") or "")
+        try:
+            address = address_of(self._objects, config)
+            body = orjson.dumps(review)
+            call = OutCall(f"{address.url}?timeout=30s", body, bundle, address.host)
+            return orjson.loads(self._outbox.ask(call))
+        except orjson.JSONDecodeError as error:
+            raise ConversionError(f"couldn't get version/kind; json parse error: {error}") from None
+        except OutCallError as error:
+            raise OutCallError(f'Post "{name_of(config)}?timeout=30s": {error}') from None
+
+
+def _verb(error: Exception) -> str:
+    return "" if str(error).startswith("returned") else "failed: "
+
+
+def _converted(review: Review, answer: Any) -> list[Any]:
+    """Give what a webhook has converted; raises ConversionError."""
+    wanted = f"{_GROUP}/v1, Kind=ConversionReview"
+    if not isinstance(answer, dict):
+        raise ConversionError("couldn't get version/kind; json parse error")
+    if review["apiVersion"] == f"{_GROUP}/v1":
+        said = f"{answer.get('apiVersion', '')}, Kind={answer.get('kind', '')}"
+        if said != wanted:
+            raise ConversionError(f"expected webhook response of {wanted}, got {said}")
+    response = answer.get("response")
+    if not isinstance(response, dict):
+        raise ConversionError("no response provided")
+    uid = review["request"]["uid"]
+    if review["apiVersion"] == f"{_GROUP}/v1" and response.get("uid") != uid:
+        got = response.get("uid", "")
+        raise ConversionError(f'expected response.uid="{uid}", got "{got}"')
+    result = response.get("result") or {}
+    if result.get("status") != "Success":
+        status = result.get("status", "")
+        default = f"response.result.status was '{status}', not 'Success'"
+        raise ConversionError(result.get("message") or default)
+    found, sent = response.get("convertedObjects") or [], review["request"]["objects"]
+    if len(found) != len(sent):
+        raise ConversionError(f"returned {len(found)} objects, expected {len(sent)}")
+    return list(found)
+
+
+def _taken_over(sent: Sequence[Document], found: list[Any], wanted: Kind) -> list[Document]:
+    return [
+        _checked(before, after, wanted, index)
+        for index, (before, after) in enumerate(zip(sent, found, strict=True))
+    ]
+
+
+def _checked(before: Document, after: Any, wanted: Kind, index: int) -> Document:
+    """Give a converted object with the metadata that it had; raises ConversionError."""
+    where = f"returned invalid converted object at index {index}: "
+    if not isinstance(after, dict):
+        raise ConversionError(f"{where}not an object")
+    version = after.get("apiVersion", "")
+    if version != wanted.api_version:
+        expected = f"(expected {wanted.api_version}, received {version})"
+        raise ConversionError(f"{where}invalid groupVersion {expected}")
+    metadata = after.get("metadata")
+    if not isinstance(metadata, dict):
+        raise ConversionError(f"{where}missing metadata in converted object")
+    own = {"kind": before.get("kind"), **before["metadata"]}
+    new = {"kind": after.get("kind"), **metadata}
+    for name in _KEPT:
+        if (own.get(name) or "") != (new.get(name) or ""):
+            noun = "UID" if name == "uid" else name
+            told = f"{own.get(name) or ''} != {new.get(name) or ''}"
+            raise ConversionError(f"{where}must have the same {noun}: {told}")
+    return {**after, "metadata": _restored(before["metadata"], metadata, where)}
+
+
+def _restored(own: Document, new: Document, where: str) -> Document:
+    restored = {n: v for n, v in own.items() if n not in ("labels", "annotations")}
+    for name in ("labels", "annotations"):
+        found = new.get(name)
+        if found is None:
+            continue
+        texts = isinstance(found, dict) and all(isinstance(v, str) for v in found.values())
+        if not texts:
+            raise ConversionError(f"{where}invalid metadata.{name} in converted object")
+        restored[name] = found
+    faults = [f"{c.field}: {c.message}" for c in check_common_metadata(restored, "metadata")]
+    if faults:
+        raise ConversionError(f"{where}{faults[0]}")
+    return restored

@@ -1,0 +1,226 @@
+"""A schema as one function from a value to its faults, put together once.
+
+For each sort of JSON value a schema is a list of steps: what does not concern numbers is not asked
+of numbers. What has not changed since before is not checked again (upstream's ratcheting), as far
+as it can be told what it was before: elements of lists only by the keys of a map.
+
+Sources: k8s.io/kube-openapi/pkg/validation/validate (schema.go, type.go, object_validator.go,
+slice_validator.go), k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fakeapi.api.decoding import Where
+from fakeapi.api.samejson import same_json
+from fakeapi.api.structural.faults import Faults, broken, missing, mistyped, too_many, unwelcome
+from fakeapi.api.structural.formats import FORMATS, known_format
+from fakeapi.api.structural.nodes import ABSENT, Json
+from fakeapi.api.structural.quantifiers import Check, quantifier_checks
+from fakeapi.api.structural.values import enum_check, number_checks, text_checks
+
+_TYPES: Final[Mapping[type, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+_OWN_FORMATS: Final = {int: "int64", float: "double"}
+
+Steps = tuple[tuple[Check, ...], int]
+
+
+def check_of(schema: Json) -> Check:
+    """Compile a schema; raises ValueError for a pattern that is none."""
+    table = {kind: _steps(schema, kind) for kind in _TYPES}
+
+    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
+        if old is not ABSENT and value == old and same_json(value, old):
+            return 1
+        steps, passed = table[value.__class__]
+        for step in steps:
+            passed += step(value, old, where, faults)
+        return passed
+
+    return check
+
+
+def _steps(schema: Json, kind: type) -> Steps:
+    """Give the steps for one sort of values, and how many checks have been passed before them."""
+    type_check = _type_check(schema, kind)
+    typed = bool(schema.get("type") or schema.get("x-kubernetes-int-or-string"))
+    enum = enum_check(schema)
+    enums = [enum] if enum is not None else []
+    checks = [type_check] if type_check is not None else []
+    if kind is type(None):
+        return (*checks, *enums), int(type_check is None)
+    passed = 4 + typed + (typed and type_check is None)
+    checks += quantifier_checks(schema, check_of)
+    if kind is str:
+        checks += text_checks(schema)
+        passed += 1 + (known_format(schema).replace("-", "") in FORMATS)
+    elif kind in (int, float):
+        checks += number_checks(schema)
+        passed += 2
+    elif kind is list:
+        checks += _list_checks(schema)
+        passed += 2
+    checks += enums
+    if kind is dict:
+        checks += _object_checks(schema)
+        passed += 1
+    return tuple(checks), passed
+
+
+def _type_check(schema: Json, kind: type) -> Check | None:
+    """Make the check that refuses all values of a sort; None if they are welcome."""
+    types: tuple[str, ...] = (schema["type"],) if schema.get("type") else ()
+    if schema.get("x-kubernetes-int-or-string"):
+        types = ("integer", "string")
+    form, found = known_format(schema), _TYPES[kind]
+    if not types and not form:
+        return None
+    names = ",".join(types)
+    if kind is type(None):
+        welcome = not types or "null" in types or schema.get("nullable")
+        return None if welcome else _refusal(names, "null")
+    numeric = "number" in types or "integer" in types
+    fits = found in types or (found == "integer" and "number" in types)
+    if kind is float and "integer" in types:
+        return _whole_number(form, names)
+    if form and kind not in (str, list) and not fits:
+        return _refusal(form, _OWN_FORMATS.get(kind, ""))
+    if form and not numeric and kind in (str, list):
+        return None
+    return None if fits else _refusal(names, found)
+
+
+def _refusal(types: str, found: str) -> Check:
+    def check(_value: Any, _old: Any, where: Where, faults: Faults) -> int:
+        faults.append(mistyped(where, types, found))
+        return 0
+
+    return check
+
+
+def _whole_number(form: str, names: str) -> Check:
+    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+        if value.is_integer():
+            return 1
+        faults.append(mistyped(where, form, "double") if form else mistyped(where, names, "number"))
+        return 0
+
+    return check
+
+
+def _list_checks(schema: Json) -> list[Check]:
+    checks = []
+    items = schema.get("items")
+    if isinstance(items, dict):
+        checks.append(_elements(schema, check_of(items)))
+    least, most = schema.get("minItems"), schema.get("maxItems")
+
+    def check(value: list[Any], _old: Any, where: Where, faults: Faults) -> int:
+        if least is not None and len(value) < least:
+            faults.append(broken(where, len(value), f"should have at least {least} items"))
+        if most is not None and len(value) > most:
+            faults.append(too_many(where, len(value), most))
+        return 0
+
+    return checks if least is None and most is None else [*checks, check]
+
+
+def _elements(schema: Json, element: Check) -> Check:
+    keyed = schema.get("x-kubernetes-list-type") == "map"
+    keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+
+    def check(value: list[Any], old: Any, where: Where, faults: Faults) -> int:
+        before = by_key(old, keys) if keyed and old.__class__ is list else None
+        passed = 0
+        for index, item in enumerate(value):
+            was = before.get(key_of(item, keys), ABSENT) if before else ABSENT
+            passed += element(item, was, (where, f"[{index}]"), faults)
+        return passed
+
+    return check
+
+
+def by_key(items: list[Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """Give the elements of a list that is a map by their keys."""
+    return {key_of(item, keys): item for item in items}
+
+
+def key_of(item: Any, keys: tuple[str, ...]) -> str:
+    """Give what tells an element of such a list apart."""
+    return repr([item.get(key) for key in keys] if isinstance(item, dict) else None)
+
+
+def _object_checks(schema: Json) -> list[Check]:
+    checks = []
+    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    if least is not None or most is not None:
+        checks.append(_size(least, most))
+    additional = schema.get("additionalProperties")
+    known = frozenset(schema.get("properties") or ())
+    if isinstance(additional, dict):
+        checks.append(_additional(check_of(additional), known))
+    elif additional is False:
+        checks.append(_nothing_else(known))
+    children = tuple((n, check_of(s)) for n, s in (schema.get("properties") or {}).items())
+    required = tuple(schema.get("required") or ())
+    if children or required:
+        checks.append(_fields(children, required))
+    return checks
+
+
+def _size(least: int | None, most: int | None) -> Check:
+    def check(value: dict[str, Any], _old: Any, where: Where, faults: Faults) -> int:
+        if least is not None and len(value) < least:
+            faults.append(broken(where, len(value), f"should have at least {least} properties"))
+        if most is not None and len(value) > most:
+            faults.append(too_many(where, len(value), most))
+        return 0
+
+    return check
+
+
+def _additional(other: Check, known: frozenset[str]) -> Check:
+    def check(value: dict[str, Any], old: Any, where: Where, faults: Faults) -> int:
+        before = old if old.__class__ is dict else {}
+        passed = 0
+        for name, item in value.items():
+            if name not in known:
+                passed += other(item, before.get(name, ABSENT), (where, name), faults)
+        return passed
+
+    return check
+
+
+def _nothing_else(known: frozenset[str]) -> Check:
+    def check(value: dict[str, Any], _old: Any, where: Where, faults: Faults) -> int:
+        for name in value:
+            if name not in known:
+                faults.append(unwelcome(where, name))
+        return 0
+
+    return check
+
+
+def _fields(children: tuple[tuple[str, Check], ...], required: tuple[str, ...]) -> Check:
+    def check(value: dict[str, Any], old: Any, where: Where, faults: Faults) -> int:
+        before = old if old.__class__ is dict else {}
+        passed = 0
+        for name, child in children:
+            if name in value:
+                passed += child(value[name], before.get(name, ABSENT), (where, name), faults)
+        for name in required:
+            if name not in value:
+                faults.append(missing((where, name)))
+        return passed
+
+    return check

@@ -1,0 +1,107 @@
+"""Objects inside of objects (``x-kubernetes-embedded-resource``): their kind and their metadata.
+
+Their metadata is read as that of any object is, so that of it stays what there is to know; they
+must say of what kind they are.
+
+Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from fakeapi.api.causes import invalid_value, required
+from fakeapi.api.decoding import MismatchError, decode
+from fakeapi.api.errors import Cause
+from fakeapi.api.metadatarules import check_custom_metadata
+from fakeapi.api.naming import wrong_dns1035_label
+from fakeapi.api.structural.nodes import Node
+from fakeapi.kinds.schemas import struct_of
+from fakeapi.kinds.types import Struct
+
+_OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+Place = tuple[dict[str, Any], str]
+Find = Callable[[Any, str], Iterator[Place]]
+
+
+def object_meta() -> Struct:
+    """Give the type of any object's metadata."""
+    return struct_of(_OBJECT_META)
+
+
+def read_metadata(document: dict[str, Any], path: str = "") -> list[str]:
+    """Keep of an object's metadata what fits, and give the paths of the rest.
+
+    Raises MismatchError.
+    """
+    metadata = document.get("metadata")
+    if metadata is None:
+        document.pop("metadata", None)
+        return []
+    if not isinstance(metadata, dict):
+        noun = {str: "string", list: "array", bool: "bool"}.get(type(metadata), "number")
+        raise MismatchError(f"json: cannot unmarshal {noun} into Go value of type v1.ObjectMeta")
+    prefix = f"{path}.metadata" if path else "metadata"
+    return [f"{prefix}.{name}" for name in decode(object_meta(), metadata)]
+
+
+def embedded_places(node: Node) -> Find | None:
+    """Make what finds the embedded objects of a value; None if there cannot be any."""
+    fields = {name: embedded_places(below) for name, below in node.properties.items()}
+    known = {name: find for name, find in fields.items() if find is not None}
+    items = embedded_places(node.items) if node.items is not None else None
+    others = embedded_places(node.additional) if node.additional is not None else None
+    if not (node.embedded or known or items or others):
+        return None
+
+    def find(value: Any, path: str) -> Iterator[Place]:
+        if isinstance(value, dict):
+            if node.embedded:
+                yield value, path
+            for name, item in value.items():
+                below = known.get(name) if name in node.properties else others
+                if below is not None:
+                    place = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+                    yield from below(item, place.removeprefix("."))
+        elif isinstance(value, list) and items is not None:
+            for index, item in enumerate(value):
+                yield from items(item, f"{path}[{index}]")
+
+    return find
+
+
+def read_embedded(find: Find, document: dict[str, Any]) -> list[str]:
+    """Keep of embedded metadata what fits, and give the paths of the rest.
+
+    Raises MismatchError.
+    """
+    unknown: list[str] = []
+    for embedded, path in find(document, ""):
+        for name in ("apiVersion", "kind"):
+            if name in embedded and not isinstance(embedded[name], str):
+                fault = invalid_value(f"{path}.{name}", embedded[name], "must be a string")
+                raise MismatchError(f"{fault.field}: {fault.message}")
+        try:
+            unknown += read_metadata(embedded, path)
+        except MismatchError as error:
+            fault = invalid_value(f"{path}.metadata", embedded["metadata"], str(error))
+            raise MismatchError(f"{fault.field}: {fault.message}") from None
+    return sorted(unknown)
+
+
+def check_embedded(find: Find, document: dict[str, Any]) -> Iterator[Cause]:
+    """Check kind and metadata of embedded objects."""
+    for embedded, path in find(document, ""):
+        for name in ("apiVersion", "kind"):
+            if name not in embedded:
+                yield required(f"{path}.{name}")
+            elif not embedded[name]:
+                yield invalid_value(f"{path}.{name}", "", "must not be empty")
+        kind = embedded.get("kind")
+        wrong = wrong_dns1035_label(kind.lower()) if kind else ""
+        if wrong:
+            rule = f"may have mixed case, but should otherwise match: {wrong}"
+            yield invalid_value(f"{path}.kind", kind, rule)
+        yield from check_custom_metadata(embedded.get("metadata") or {}, f"{path}.metadata")

@@ -1,0 +1,53 @@
+"""Defaulting: what an object leaves out, as its schema fills it in.
+
+A default stands in for a field that is missing, and for a null that is not allowed; fields inside
+of what a default has made are filled in as well.
+
+Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/algorithm.go.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from fakeapi.api.structural.nodes import ABSENT, Node
+
+
+def fill(node: Node, value: Any) -> None:
+    """Fill in what is missing, in place."""
+    if value.__class__ is dict:
+        _object(node, value)
+    elif value.__class__ is list and node.items is not None:
+        _list(node.items, value)
+
+
+def _object(node: Node, value: dict[str, Any]) -> None:
+    for name, below in node.defaulted:
+        if name not in value or (value[name] is None and not below.nullable):
+            value[name] = _copy(below.default)
+    for name, below in node.filled:
+        item = value.get(name)
+        if item is not None:
+            fill(below, item)
+    additional = node.additional
+    if additional is not None and additional.fills:
+        for name, item in value.items():
+            if name not in node.properties:
+                value[name] = _element(additional, item)
+
+
+def _list(items: Node, value: list[Any]) -> None:
+    if items.fills:
+        value[:] = [_element(items, item) for item in value]
+
+
+def _element(node: Node, item: Any) -> Any:
+    if item is None and not node.nullable and node.default is not ABSENT:
+        item = _copy(node.default)
+    fill(node, item)
+    return item
+
+
+def _copy(default: Any) -> Any:
+    return deepcopy(default) if isinstance(default, dict | list) else default

@@ -1,0 +1,78 @@
+"""Pruning: of an object stays what its schema knows.
+
+Fields that the schema does not know go, unless it preserves them (``x-kubernetes-preserve-unknown-
+fields``); below what is preserved, fields that are known are pruned again. A null goes where it is
+not allowed and no default stands in for it. Of fields that may be anything
+(``additionalProperties: true``) the objects inside them lose their fields, as upstream has it.
+
+Sources: pkg/apiserver/schema/pruning/algorithm.go, defaulting/prunenulls.go of
+k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fakeapi.api.decoding import Where, spell
+from fakeapi.api.structural.nodes import ABSENT, META_FIELDS, Node
+
+Unknown = list[str]
+
+
+def prune(node: Node, value: Any) -> Unknown:
+    """Prune a value in place, and give the paths of what has gone, sorted."""
+    unknown: Unknown = []
+    _value(node, value, None, unknown)
+    return sorted(unknown)
+
+
+def prune_resource(node: Node, document: dict[str, Any]) -> Unknown:
+    """Prune an object, but not its kind and metadata, which no schema needs to know."""
+    kept = {name: document.pop(name) for name in META_FIELDS if name in document}
+    unknown = prune(node, document)
+    document.update(kept)
+    return unknown
+
+
+def _value(node: Node | None, value: Any, where: Where, unknown: Unknown) -> None:
+    if value.__class__ is dict:
+        if node is None:
+            _strip(value, where, unknown)
+        else:
+            _object(node, value, where, unknown)
+    elif value.__class__ is list:
+        items = node.items if node is not None else None
+        if node is not None and node.preserves and items is None:
+            return
+        for index, item in enumerate(value):
+            if item.__class__ in _CONTAINERS:
+                _value(items, item, (where, f"[{index}]"), unknown)
+
+
+_CONTAINERS: Final[frozenset[type]] = frozenset((dict, list))
+
+
+def _object(node: Node, value: dict[str, Any], where: Where, unknown: Unknown) -> None:
+    properties = node.properties
+    for name, item in list(value.items()):
+        below = properties.get(name)
+        if below is None:
+            if node.embedded and name in META_FIELDS:
+                continue
+            if not node.allows_additional:
+                if not node.preserves:
+                    unknown.append(spell((where, name)))
+                    del value[name]
+                continue
+            below = node.additional
+        if item is None:
+            if below is not None and not below.nullable and below.default is ABSENT:
+                del value[name]
+        elif item.__class__ in _CONTAINERS and not (node.embedded and name in META_FIELDS):
+            _value(below, item, (where, name), unknown)
+
+
+def _strip(value: dict[str, Any], where: Where, unknown: Unknown) -> None:
+    for name in list(value):
+        unknown.append(spell((where, name)))
+        del value[name]

@@ -1,0 +1,104 @@
+"""``anyOf``, ``oneOf``, ``allOf`` and ``not``, and what is told of their faults.
+
+Where none of several schemas fits, the faults of the one that fits best are told: the one with the
+most checks passed. So every check counts what it has passed, as upstream's do.
+
+Source: k8s.io/kube-openapi/pkg/validation/validate/schema_props.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fakeapi.api.decoding import Where
+from fakeapi.api.structural.faults import Faults, adrift, path_of, quoted
+from fakeapi.api.structural.nodes import Json
+
+Check = Callable[[Any, Any, Where, Faults], int]
+"""Checks a value: (value, value before or ABSENT, its path, faults to add to) -> checks passed."""
+
+Compile = Callable[[Json], Check]
+
+
+def quantifier_checks(schema: Json, compile_schema: Compile) -> list[Check]:
+    """Make the checks of a schema's quantifiers."""
+    checks: list[Check] = []
+    for name, make in (("anyOf", _any_of), ("oneOf", _one_of), ("allOf", _all_of)):
+        if schema.get(name):
+            checks.append(make([compile_schema(below) for below in schema[name]]))
+    if schema.get("not"):
+        checks.append(_not(compile_schema(schema["not"])))
+    return checks
+
+
+def _any_of(checks: Sequence[Check]) -> Check:
+    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
+        best, told = -1, Faults()
+        for each in checks:
+            found: Faults = []
+            passed = each(value, old, where, found)
+            if not found:
+                return passed
+            if passed > best:
+                best, told = passed, found
+        subject = quoted(path_of(where))
+        faults.append(adrift(f"{subject} must validate at least one schema (anyOf)"))
+        faults += told
+        return best
+
+    return check
+
+
+def _one_of(checks: Sequence[Check]) -> Check:
+    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
+        best, told, fitting = -1, Faults(), []
+        for each in checks:
+            found: Faults = []
+            passed = each(value, old, where, found)
+            if not found:
+                fitting.append(passed)
+            elif passed > best:
+                best, told = passed, found
+        if len(fitting) == 1:
+            return fitting[0]
+        count = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
+        subject = quoted(path_of(where))
+        faults.append(adrift(f"{subject} must validate one and only one schema (oneOf). {count}"))
+        if fitting:
+            return 0
+        faults += told
+        return best
+
+    return check
+
+
+def _all_of(checks: Iterable[Check]) -> Check:
+    parts = tuple(checks)
+
+    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
+        passed, fitting = 0, 0
+        for each in parts:
+            found: Faults = []
+            passed += each(value, old, where, found)
+            faults += found
+            fitting += not found
+        if fitting < len(parts):
+            none = "" if fitting else ". None validated"
+            subject = quoted(path_of(where))
+            faults.append(adrift(f"{subject} must validate all the schemas (allOf){none}"))
+        return passed
+
+    return check
+
+
+def _not(refused: Check) -> Check:
+    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
+        found: Faults = []
+        refused(value, old, where, found)
+        if not found:
+            subject = quoted(path_of(where))
+            faults.append(adrift(f"{subject} must not validate the schema (not)"))
+        return 0
+
+    return check

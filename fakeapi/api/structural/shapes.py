@@ -1,0 +1,67 @@
+"""The structural type of a custom resource: by it applies merge and fields are owned.
+
+Source: k8s.io/kube-openapi/pkg/schemaconv, as it reads what k8s.io/apiextensions-apiserver/pkg/
+controller/openapi/builder writes.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from fakeapi.api.structural.embedded import object_meta
+from fakeapi.api.structural.nodes import ABSENT, Json, Node, node_of
+from fakeapi.kinds.types import UNTYPED, Field, ListType, MapType, Scalar, Struct, Type
+
+_TEXT: Final = Scalar("string")
+
+
+def resource_shape(schema: Json) -> Struct:
+    """Give the type of a whole custom resource."""
+    node = node_of(schema)
+    return _resource(node, opened=node.preserves or not schema)
+
+
+def _resource(node: Node, *, opened: bool) -> Struct:
+    fields = {name: Field(_shape(below)) for name, below in node.properties.items()}
+    own = {
+        "apiVersion": Field(_TEXT),
+        "kind": Field(_TEXT),
+        "metadata": Field(object_meta()),
+    }
+    return Struct(MappingProxyType(fields | own), open=opened, go=False)
+
+
+def _shape(node: Node) -> Type:
+    if node.schema.get("x-kubernetes-int-or-string"):
+        return Scalar("int-or-string")
+    if node.type == "array":
+        return _list(node)
+    if node.type == "object":
+        return _object(node)
+    return Scalar(node.type, node.schema.get("format", "")) if node.type else UNTYPED
+
+
+def _object(node: Node) -> Type:
+    atomic = node.schema.get("x-kubernetes-map-type") == "atomic"
+    if node.embedded:
+        return _resource(node, opened=node.preserves)
+    if node.properties:
+        fields = {name: Field(_shape(below)) for name, below in node.properties.items()}
+        return Struct(MappingProxyType(fields), atomic, open=node.preserves, go=False)
+    if node.additional is not None:
+        return MapType(_shape(node.additional), atomic)
+    return MapType(UNTYPED, atomic) if atomic else UNTYPED
+
+
+def _list(node: Node) -> Type:
+    element = _shape(node.items) if node.items is not None else UNTYPED
+    defaults: dict[str, Any] = {}
+    for key in node.list_keys:
+        below = node.items.properties.get(key) if node.items is not None else None
+        if below is not None and below.default is not ABSENT:
+            defaults[key] = below.default
+    kind: Literal["atomic", "set", "map"] = "atomic"
+    if node.list_type in ("set", "map"):
+        kind = "set" if node.list_type == "set" else "map"
+    return ListType(element, kind, node.list_keys, None, MappingProxyType(defaults))

@@ -1,0 +1,161 @@
+"""Checks of texts, numbers and choices.
+
+Source: k8s.io/kube-openapi/pkg/validation/validate (values.go, validator.go, formats.go).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fakeapi.api.decoding import Where
+from fakeapi.api.structural.faults import (
+    Faults,
+    adrift,
+    broken,
+    mistyped,
+    not_among,
+    path_of,
+    too_long,
+)
+from fakeapi.api.structural.formats import FORMATS, known_format
+from fakeapi.api.structural.nodes import Json
+from fakeapi.api.structural.patterns import compile_pattern
+from fakeapi.api.structural.quantifiers import Check
+
+_LARGEST: Final = {"int32": (-(2**31), 2**31 - 1), "float": (-3.4028235e38, 3.4028235e38)}
+
+
+def text_checks(schema: Json) -> list[Check]:
+    """Make the checks of texts: length, pattern, format."""
+    checks = []
+    if any(name in schema for name in ("maxLength", "minLength", "pattern")):
+        checks.append(_text(schema))
+    form = known_format(schema)
+    if form.replace("-", "") in FORMATS:
+        checks.append(_format(form))
+    return checks
+
+
+def _text(schema: Json) -> Check:
+    most, least, pattern = (schema.get(name) for name in ("maxLength", "minLength", "pattern"))
+    compiled = compile_pattern(pattern) if pattern else None
+
+    def check(value: str, _old: Any, where: Where, faults: Faults) -> int:
+        if most is not None and len(value) > most:
+            faults.append(too_long(where, most))
+        elif least is not None and len(value) < least:
+            faults.append(broken(where, value, f"should be at least {least} chars long"))
+        elif compiled is not None and compiled.search(value) is None:
+            faults.append(broken(where, value, f"should match '{pattern}'"))
+        return 0
+
+    return check
+
+
+def _format(form: str) -> Check:
+    fits = FORMATS[form.replace("-", "")]
+
+    def check(value: str, _old: Any, where: Where, faults: Faults) -> int:
+        if not fits(value):
+            faults.append(mistyped(where, form, value))
+        return 0
+
+    return check
+
+
+def number_checks(schema: Json) -> list[Check]:
+    """Make the checks of numbers: range of the format, multiples, minimum, maximum."""
+    checks = []
+    form = known_format(schema)
+    if form in _LARGEST:
+        checks.append(_range(schema["type"], form))
+    if schema.get("multipleOf") is not None:
+        checks.append(_multiple(schema["multipleOf"]))
+    if schema.get("minimum") is not None:
+        checks.append(_minimum(schema["minimum"], bool(schema.get("exclusiveMinimum"))))
+    if schema.get("maximum") is not None:
+        checks.append(_maximum(schema["maximum"], bool(schema.get("exclusiveMaximum"))))
+    return checks
+
+
+def _range(kind: str, form: str) -> Check:
+    least, most = _LARGEST[form]
+
+    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+        if not least <= value <= most:
+            place = path_of(where)
+            faults.append(
+                adrift(f"Checked value must be of type {kind} with format {form} in {place}")
+            )
+        return 0
+
+    return check
+
+
+def _multiple(factor: float) -> Check:
+    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+        step = int(factor) if isinstance(value, int) else factor
+        if step <= 0:
+            words = f"factor MultipleOf declared for {path_of(where)} must be positive: {step}"
+            faults.append(adrift(words))
+        elif not float(value / step).is_integer():
+            faults.append(broken(where, value, f"should be a multiple of {_go(step)}"))
+        return 0
+
+    return check
+
+
+def _minimum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
+    words = "greater than" if exclusive else "greater than or equal to"
+
+    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+        least = int(limit) if isinstance(value, int) else limit
+        if value < least or (exclusive and value == least):
+            faults.append(broken(where, value, f"should be {words} {_go(least)}"))
+        return 0
+
+    return check
+
+
+def _maximum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
+    words = "less than" if exclusive else "less than or equal to"
+
+    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+        most = int(limit) if isinstance(value, int) else limit
+        if value > most or (exclusive and value == most):
+            faults.append(broken(where, value, f"should be {words} {_go(most)}"))
+        return 0
+
+    return check
+
+
+def _go(number: float) -> str:
+    """Write a number as Go's ``%v`` does."""
+    return str(int(number)) if float(number).is_integer() and abs(number) < 1e21 else repr(number)
+
+
+def enum_check(schema: Json) -> Check | None:
+    """Make the check of a choice; None if everything may be chosen."""
+    choices = schema.get("enum")
+    if not choices:
+        return None
+    keys = {_key(choice) for choice in choices if choice is not None}
+    plain = frozenset(choices) if all(isinstance(choice, str) for choice in choices) else None
+
+    def check(value: Any, _old: Any, where: Where, faults: Faults) -> int:
+        if plain is not None and value.__class__ is str:
+            fits = value in plain
+        else:
+            fits = value is not None and _key(value) in keys
+        if not fits:
+            faults.append(not_among(where, value, choices))
+        return 0
+
+    return check
+
+
+def _key(value: Any) -> tuple[bool, str]:
+    """Give what is equal for equal JSON values; 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return isinstance(value, bool), repr(value)

@@ -1,0 +1,102 @@
+"""``/scale`` of custom resources, whose definitions say where replicas stand.
+
+Source: ScaleREST in pkg/registry/customresource/etcd.go of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakeapi.api.calls import Call, answer, read_typed
+from fakeapi.api.crds.compiled import value_at
+from fakeapi.api.errors import bad_request, internal_error
+from fakeapi.api.messages import Response
+from fakeapi.api.metadata import check_document, check_url_name
+from fakeapi.api.patching import apply_patch
+from fakeapi.api.subresources.scale import METADATA, checked_replicas
+from fakeapi.kinds.custom import ScalePaths
+from fakeapi.kinds.requests import SCALE
+from fakeapi.store import Document
+
+_UNSET: Final = -(2**31)
+"""Replicas of an object that says nothing about them, before a client does."""
+
+
+def get_custom_scale(call: Call) -> Response:
+    """Give the object's Scale."""
+    paths = _paths(call)
+    document = call.registry.get(call.target).document()
+    if value_at(document, paths.spec) is None:
+        raise internal_error(f'the spec replicas field "{paths.spec}" does not exist')
+    return answer(200, _scale_of(document, paths))
+
+
+def put_custom_scale(call: Call) -> Response:
+    """Take replicas from a whole Scale."""
+    call.registry.get(call.target)
+    wanted = read_typed(call, SCALE)
+    return _change(call, lambda _scale: wanted)
+
+
+def patch_custom_scale(call: Call) -> Response:
+    """Take replicas from the patched Scale."""
+    request = call.request
+
+    def patched(scale: Document) -> Document:
+        kind = call.target.kind
+        return apply_patch(kind, scale, request.content_type, request.body)
+
+    return _change(call, patched)
+
+
+def _paths(call: Call) -> ScalePaths:
+    custom = call.target.kind.custom
+    assert custom is not None
+    assert custom.scale is not None
+    return custom.scale
+
+
+def _scale_of(document: Mapping[str, Any], paths: ScalePaths) -> Document:
+    metadata = document["metadata"]
+    replicas = value_at(document, paths.spec)
+    selector = value_at(document, paths.selector) if paths.selector else None
+    return {
+        "kind": SCALE.kind,
+        "apiVersion": SCALE.api_version,
+        "metadata": {name: metadata[name] for name in METADATA if name in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": {
+            "replicas": value_at(document, paths.status) or 0,
+            **({"selector": selector} if selector else {}),
+        },
+    }
+
+
+def _change(call: Call, change: Callable[[Document], Document]) -> Response:
+    name, paths = call.target.name, _paths(call)
+
+    def scaled(document: Document) -> Document:
+        scale = _scale_of(document, paths)
+        if value_at(document, paths.spec) is None:
+            scale["spec"] = {"replicas": _UNSET}
+        scale = change(scale)
+        metadata = check_document(SCALE, scale)
+        check_url_name(name, metadata)
+        if (scale.get("spec") or {}).get("replicas") == _UNSET:
+            raise bad_request(f'the spec replicas field "{paths.spec}" cannot be empty')
+        _put(document, paths.spec, checked_replicas(scale, name))
+        for member in ("uid", "resourceVersion"):
+            if metadata.get(member):
+                document["metadata"][member] = metadata[member]
+        return document
+
+    entry = call.attributed.change(call.target, scaled)
+    return answer(200, _scale_of(entry.document(), paths))
+
+
+def _put(document: Document, path: str, value: int) -> None:
+    *above, last = path.removeprefix(".").split(".")
+    for step in above:
+        document = document.setdefault(step, {})
+    document[last] = value
