@@ -34,6 +34,7 @@ from fakeapi.api.messages import User
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.clock import VirtualClock
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
+from fakeapi.faults import FaultControl
 from fakeapi.life import Life
 from fakeapi.process import ProcessCluster
 from fakeapi.server import Server
@@ -76,6 +77,11 @@ class Cluster:
         return self.world.api
 
     @property
+    def faults(self) -> FaultControl:
+        """What goes wrong between clients and the API: nothing, until there is a plan."""
+        return FaultControl(self.world.management.faults.ask)
+
+    @property
     def requests(self) -> Sequence[RequestRecord]:
         """The newest requests, oldest first."""
         return self.world.requests
@@ -107,9 +113,9 @@ class Cluster:
         """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.world.history(kind, namespace, name)
 
-    def local_transport(self) -> LocalTransport:
-        """Give a transport to the API without sockets."""
-        return self.world.transport()
+    def local_transport(self, agent: str = "") -> LocalTransport:
+        """Give a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
+        return self.world.transport(agent)
 
 
 class ServedCluster(Cluster):

@@ -24,6 +24,7 @@ import orjson
 from fakeapi.access import admin_of
 from fakeapi.api.changes import Change, History
 from fakeapi.api.management import PREFIX, RequestRecord
+from fakeapi.faults import FaultControl
 
 _PROGRAM: Final = ("-c", "from fakeapi.cli import main; main()", "fakeapi", "--port", "0")
 _LISTENING: Final = "listening on "
@@ -76,6 +77,11 @@ class ProcessCluster:
         """The newest requests, oldest first."""
         return tuple(RequestRecord.of(each) for each in self._ask("GET", "requests")["requests"])
 
+    @property
+    def faults(self) -> FaultControl:
+        """What goes wrong between clients and the API: nothing, until there is a plan."""
+        return FaultControl(self._ask_faults)
+
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are given, and count them."""
         body = orjson.dumps([dict(thing) for thing in objects])
@@ -110,6 +116,11 @@ class ProcessCluster:
         """
         name = f"fork/{quote(snapshot, safe='')}" if snapshot else "fork"
         return str(self._ask("POST", name)["url"])
+
+    def _ask_faults(self, method: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+        body = None if plan is None else orjson.dumps(plan)
+        told: dict[str, Any] = self._ask(method, "faults", body)
+        return told
 
     def _ask(self, method: str, action: str, body: bytes | None = None, **query: str) -> Any:
         target = f"{PREFIX}{action}?{urlencode({k: v for k, v in query.items() if v})}"

@@ -10,13 +10,17 @@
 - Answers of more than 128 KiB are compressed, fast rather than well, for clients that accept gzip;
   that happens in a thread, so that others are served meanwhile.
 - A fault of this server is a 500 Status and a line in the log; the server goes on.
+- Faults that a plan injects (:mod:`fakeapi.hindering`) reach clients as the network's would: a
+  dropped connection is reset, a cut answer ends in its middle.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 import ssl
+import struct
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
@@ -42,6 +46,7 @@ from fakeapi.api.management import PREFIX, Management, RequestRecord, fork_of
 from fakeapi.api.messages import User
 from fakeapi.api.timekeeping import ClockOrder, clock_order, describe_clock
 from fakeapi.clock import VirtualClock
+from fakeapi.hindering import Carrier, HinderedWatch, Outcome, Watched, halved_bytes
 from fakeapi.transport import WatchFeed, watch_timeout
 from fakeapi.webhooks import Errands, post
 
@@ -55,6 +60,8 @@ BODY_SECONDS: Final = 60.0
 SHUTDOWN_SECONDS: Final = 2.0
 GZIP_BYTES: Final = 128 * 1024
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS  # 16: in gzip's form
+
+_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # linger on, for no time
 
 _log = structlog.get_logger(__name__)
 
@@ -94,6 +101,7 @@ class Server:
         life: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self.management = management or Management(api)
+        self._carrier = Carrier(self.management.faults, clock)
         self._api = api
         self._errands = Errands(api.outbox, post)
         self._clock = clock
@@ -165,20 +173,31 @@ class Server:
                 http.headers.get("Authorization", ""), self._certificate(http)
             )
             request = await _read_request(http, user, self._patience.body)
-            answer = await self._answer(request)
+            outcome = await self._answer(request)
         except StatusError as error:
-            answer = error.response()
+            outcome = Outcome(error.response(), error.code)
         except Exception as error:  # noqa: BLE001 - the outermost loop: the server must go on
             _log.exception("request failed", method=http.method, path=http.path)
-            answer = internal_error(repr(error)).response()
-        self._record(http, answer)
-        if isinstance(answer, Watch):
-            return await self._stream(http, answer)
-        return await _http_response(http, answer)
+            outcome = Outcome(internal_error(repr(error)).response(), 500)
+        self._record(http, outcome)
+        if outcome.answer is None:
+            return _reset(http)
+        if not isinstance(outcome.answer, Response):
+            return await self._stream(http, outcome.answer)
+        if outcome.breaks:
+            return await _cut_response(http, outcome.answer)
+        return await _http_response(http, outcome.answer)
 
-    async def _answer(self, request: Request) -> Response | Watch:
+    async def _answer(self, request: Request) -> Outcome:
         if not request.path.startswith(PREFIX):
-            return await self._errands.run(lambda: self._api.handle(request))
+            return await self._carrier.carry(request, self._handle)
+        answer = await self._manage(request)
+        return Outcome(answer, answer.status)
+
+    async def _handle(self, request: Request) -> Response | Watch:
+        return await self._errands.run(lambda: self._api.handle(request))
+
+    async def _manage(self, request: Request) -> Response:
         forking, order = fork_of(request), clock_order(request)
         if forking is not None and self._fork is not None:
             return await self._serve_fork(self._fork(forking))
@@ -211,16 +230,15 @@ class Server:
         sha256 = hashlib.sha256(encoded).hexdigest()
         return certificate_of(shown.getpeercert()["subject"], sha256)
 
-    def _record(self, http: web.BaseRequest, answer: Response | Watch) -> None:
+    def _record(self, http: web.BaseRequest, outcome: Outcome) -> None:
         if http.path.startswith(PREFIX):
             return
-        status = 200 if isinstance(answer, Watch) else answer.status
         texts = (http.path, http.rel_url.raw_query_string, http.headers.get("User-Agent", ""))
         path, query, user_agent = (text[:MAX_RECORDED] for text in texts)
-        record = RequestRecord(http.method, path, query, user_agent, status)
-        self.management.requests.append(record)
+        asked = http.method, path, query, user_agent
+        self.management.requests.append(RequestRecord(*asked, outcome.status, outcome.fault))
 
-    async def _stream(self, http: web.BaseRequest, watch: Watch) -> web.StreamResponse:
+    async def _stream(self, http: web.BaseRequest, watch: Watched) -> web.StreamResponse:
         feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng), self._errands)
         response = web.StreamResponse(headers=_headers("application/json"))
         response.enable_chunked_encoding()
@@ -231,7 +249,10 @@ class Server:
                 async for lines in batches:
                     async with asyncio.timeout(self._patience.stall):
                         await response.write(b"".join(lines))
-            await response.write_eof()
+            if isinstance(watch, HinderedWatch) and watch.breaks:
+                _break(http, watch.ending)
+            else:
+                await response.write_eof()
         except TimeoutError:
             if http.transport is not None:
                 http.transport.abort()
@@ -288,6 +309,35 @@ async def _http_response(http: web.BaseRequest, answer: Response) -> web.Respons
     for warning in answer.warnings:
         response.headers.add("Warning", f"299 - {orjson.dumps(warning).decode()}")
     return response
+
+
+async def _cut_response(http: web.BaseRequest, answer: Response) -> web.StreamResponse:
+    """Send half of an answer whose head promised the whole, and close the connection."""
+    whole = await _http_response(http, answer)
+    body = whole.body if isinstance(whole.body, bytes) else b""
+    response = web.StreamResponse(status=whole.status, headers=whole.headers)
+    response.content_length = len(body)
+    await response.prepare(http)
+    await response.write(halved_bytes(body))
+    _break(http, "abrupt")
+    return response
+
+
+def _break(http: web.BaseRequest, ending: str) -> None:
+    """End a connection under an answer: ``reset`` at once, ``abrupt`` after what was written."""
+    if ending == "reset":
+        _reset(http)
+    elif http.transport is not None:
+        http.transport.close()
+
+
+def _reset(http: web.BaseRequest) -> web.StreamResponse:
+    """Have the client find its connection reset, and give a response that goes nowhere."""
+    if http.transport is not None:
+        connection = http.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        http.transport.abort()
+    return web.Response()
 
 
 def _gzip(body: bytes) -> bytes:

@@ -23,6 +23,7 @@ from extender.console import log_to_stderr, refuse
 from extender.kube.manifests import ManifestError, read_manifests
 from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
+from fakeapi.api.faulting import PlanError
 from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError
 from fakeapi.harness import FakeCluster
 
@@ -40,7 +41,10 @@ def serve_fakeapi(
     kubeconfig_out: Annotated[
         Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="For UIDs and generated names.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="For UIDs, generated names, faults.")] = 0,
+    faults: Annotated[
+        str, typer.Option("--faults", metavar="FILE", help="A plan of what shall go wrong.")
+    ] = "",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     tls: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
@@ -60,13 +64,13 @@ def serve_fakeapi(
         )
 
     try:
-        asyncio.run(_serve(create, load or [], kubeconfig_out))
+        asyncio.run(_serve(create, load or [], faults, kubeconfig_out))
     except (MissingExtraError, UnknownPartError) as error:
         raise ConfigError(str(error)) from None
 
 
 async def _serve(
-    create: Callable[[], FakeCluster], files: list[str], kubeconfig_out: Path | None
+    create: Callable[[], FakeCluster], files: list[str], faults: str, kubeconfig_out: Path | None
 ) -> None:
     objects = [(file, read_manifests(file)) for file in files]
     cluster = create()
@@ -75,12 +79,25 @@ async def _serve(
             cluster.load(orjson.loads(manifest.raw) for manifest in manifests)
         except StatusError as error:
             raise ManifestError(f"{file}: {error}") from None
+    if faults:
+        _plan_faults(cluster, faults)
     async with AsyncExitStack() as stack:
         await _start(cluster, stack)
         _write_kubeconfig(cluster, kubeconfig_out)
         stop = _told_to_stop()  # before the line that invites others to send the signal
         print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - promised on stdout
         await stop.wait()
+
+
+def _plan_faults(cluster: FakeCluster, file: str) -> None:
+    name = "standard input" if file == "-" else file
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        cluster.world.management.faults.read(text)
+    except OSError as error:
+        raise ConfigError(f"--faults: {name}: {error.strerror or error}") from None
+    except PlanError as error:
+        raise ConfigError(f"--faults: {name}: {error}") from None
 
 
 async def _start(cluster: FakeCluster, stack: AsyncExitStack) -> None:

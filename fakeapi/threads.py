@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from fakeapi.api.changes import History
 from fakeapi.api.management import RequestRecord
 from fakeapi.clock import VirtualClock
+from fakeapi.faults import FaultControl
 
 
 class Served(Protocol):
@@ -41,6 +42,11 @@ class Served(Protocol):
     @property
     def requests(self) -> Sequence[RequestRecord]:
         """The newest requests."""
+        ...
+
+    @property
+    def faults(self) -> FaultControl:
+        """The faults."""
         ...
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
@@ -102,6 +108,11 @@ class ThreadedCluster(Generic[S]):
     def requests(self) -> Sequence[RequestRecord]:
         """The newest requests, oldest first."""
         return self.call(lambda cluster: cluster.requests)
+
+    @property
+    def faults(self) -> FaultControl:
+        """What goes wrong between clients and the API: nothing, until there is a plan."""
+        return FaultControl(lambda *asked: self.call(lambda cluster: cluster.faults.ask(*asked)))
 
     def call(self, act: Callable[[S], R]) -> R:
         """Call ``act`` with the cluster, in its thread, and give what it gives (or raises)."""

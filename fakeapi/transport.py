@@ -27,8 +27,10 @@ from extender.kube import transport as kube
 from extender.kube.clock import Clock
 from extender.kube.http_transport import user_agent
 from fakeapi.api import Api, Request, Response, Watch, parse_query
+from fakeapi.api.faulting import Faults
 from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import JSON
+from fakeapi.hindering import Carrier, HinderedWatch, Watched
 from fakeapi.webhooks import Errands, refuse
 
 BATCH: Final = 100
@@ -37,7 +39,7 @@ LAST_BOOKMARK_SECONDS: Final = 2.0
 LEAST_TIMEOUT_SECONDS: Final = 1800.0
 
 
-def watch_timeout(watch: Watch, rng: Random) -> float:
+def watch_timeout(watch: Watched, rng: Random) -> float:
     """Give how long a watch may last, in seconds."""
     return watch.timeout_seconds or LEAST_TIMEOUT_SECONDS * (1 + rng.random())
 
@@ -46,7 +48,7 @@ class WatchFeed:
     """A watch's lines as they come, until it ends or is stopped."""
 
     def __init__(
-        self, watch: Watch, clock: Clock, timeout_seconds: float, errands: Errands
+        self, watch: Watched, clock: Clock, timeout_seconds: float, errands: Errands
     ) -> None:
         self._watch = watch
         self._errands = errands
@@ -72,12 +74,12 @@ class WatchFeed:
                 lines = await self._errands.run(self._read)
                 if not lines and self._clock.monotonic() >= due:
                     due = self._next_due(deadline)
-                    lines = [self._watch.bookmark()] if self._watch.bookmarks else []
+                    lines = self._watch.due_bookmark()
                 if lines:
                     yield lines
-                    if self._watch.ended:
-                        return
-                else:
+                if self._watch.ended:
+                    return
+                if not lines:
                     alarm.set(due)
                     await self._woken.wait()
         finally:
@@ -120,7 +122,8 @@ class _Alarm:
 class LocalTransport:
     """A transport whose other end is an Api in this process; ``rng`` picks watch timeouts.
 
-    ``record`` is told of every request.
+    ``record`` is told of every request. With ``faults`` requests may meet some. ``agent`` is the
+    User-Agent that they bear (usually our own).
     """
 
     def __init__(
@@ -129,7 +132,11 @@ class LocalTransport:
         clock: Clock,
         rng: Random,
         record: Callable[[RequestRecord], None] = lambda _record: None,
+        faults: Faults | None = None,
+        agent: str = "",
     ) -> None:
+        self._carrier = Carrier(faults, clock)
+        self._agent = agent or user_agent()
         self._record = record
         self._api = api
         self._errands = Errands(api.outbox, refuse)
@@ -142,7 +149,7 @@ class LocalTransport:
         """Send and await the whole answer (a watch's when it ends); raises TransportError."""
         answer = await self._answer(request)
         if isinstance(answer, Response):
-            return kube.Response(answer.status, answer.body, _content_type(answer.content_type))
+            return kube.Response(answer.status, answer.body, _headers(answer))
         body = b"".join([line + b"\n" async for line in self._watch_lines(answer, request)])
         return kube.Response(200, body, _content_type(JSON))
 
@@ -151,10 +158,10 @@ class LocalTransport:
         """Send and read the answer as it comes; raises TransportError once closed."""
         answer = await self._answer(request)
         if isinstance(answer, Response):
-            yield LocalStream(answer.status, answer.content_type, answer.body, _lines(answer.body))
+            yield LocalStream(answer.status, _headers(answer), answer.body, _lines(answer.body))
             return
         async with aclosing(self._watch_lines(answer, request)) as lines:
-            yield LocalStream(200, JSON, b"", lines)
+            yield LocalStream(200, _content_type(JSON), b"", lines)
 
     async def close(self) -> None:
         """End every stream with a TransportError."""
@@ -162,19 +169,22 @@ class LocalTransport:
         for feed in tuple(self._feeds):
             feed.stop()
 
-    async def _answer(self, request: kube.Request) -> Response | Watch:
+    async def _answer(self, request: kube.Request) -> Response | Watched:
         if self._closed:
             raise kube.TransportError(f"{request}: this transport is closed")
         await asyncio.sleep(0)  # as with any other transport, others get their turn
-        translated = _translate(request)
-        answer = await self._errands.run(lambda: self._api.handle(translated))
-        status = answer.status if isinstance(answer, Response) else 200
-        query = urlencode(request.query)
-        self._record(RequestRecord(request.method, request.path, query, user_agent(), status))
-        return answer
+        outcome = await self._carrier.carry(_translate(request, self._agent), self._handle)
+        asked = request.method, request.path, urlencode(request.query), self._agent
+        self._record(RequestRecord(*asked, outcome.status, outcome.fault))
+        if outcome.answer is None or outcome.breaks:
+            raise kube.TransportError(f"{request}: the connection was reset")
+        return outcome.answer
+
+    async def _handle(self, request: Request) -> Response | Watch:
+        return await self._errands.run(lambda: self._api.handle(request))
 
     async def _watch_lines(
-        self, watch: Watch, request: kube.Request
+        self, watch: Watched, request: kube.Request
     ) -> AsyncGenerator[bytes, None]:
         feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng), self._errands)
         self._feeds.add(feed)
@@ -182,21 +192,24 @@ class LocalTransport:
             async with aclosing(feed.batches()) as batches:
                 async for lines in batches:
                     for line in lines:
-                        yield line.removesuffix(b"\n")
+                        if line.endswith(b"\n"):  # else it was cut off, and is no line
+                            yield line.removesuffix(b"\n")
         finally:
             self._feeds.discard(feed)
         if self._closed:
             raise kube.TransportError(f"{request}: the transport was closed")
+        if isinstance(watch, HinderedWatch) and watch.breaks:
+            raise kube.TransportError(f"{request}: the connection was reset")
 
 
 class LocalStream:
     """An answer as it arrives: the lines of a watch, or a body that is there."""
 
     def __init__(
-        self, status: int, content_type: str, body: bytes, lines: AsyncIterator[bytes]
+        self, status: int, headers: Mapping[str, str], body: bytes, lines: AsyncIterator[bytes]
     ) -> None:
         self.status = status
-        self.headers = _content_type(content_type)
+        self.headers = headers
         self._body = body
         self._lines = lines
 
@@ -214,11 +227,16 @@ async def _lines(body: bytes) -> AsyncIterator[bytes]:
         yield line
 
 
+def _headers(answer: Response) -> Mapping[str, str]:
+    own = {name.lower(): value for name, value in answer.headers.items()}
+    return {**_content_type(answer.content_type), **own}
+
+
 def _content_type(value: str) -> Mapping[str, str]:
     return {"content-type": value}
 
 
-def _translate(request: kube.Request) -> Request:
+def _translate(request: kube.Request, agent: str) -> Request:
     return Request(
         method=request.method,
         path=unquote(request.path),
@@ -226,5 +244,5 @@ def _translate(request: kube.Request) -> Request:
         body=request.body or b"",
         content_type=request.content_type if request.body else "",
         accept=JSON,
-        user_agent=user_agent(),
+        user_agent=agent,
     )

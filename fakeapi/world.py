@@ -57,9 +57,10 @@ class World:
         """The newest requests, oldest first."""
         return tuple(self.management.requests)
 
-    def transport(self) -> LocalTransport:
-        """Give a transport to the API without sockets."""
-        return LocalTransport(self.api, self.clock, self.rng, self.management.requests.append)
+    def transport(self, agent: str = "") -> LocalTransport:
+        """Give a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
+        record, faults = self.management.requests.append, self.management.faults
+        return LocalTransport(self.api, self.clock, self.rng, record, faults, agent)
 
     def inner_transport(self) -> LocalTransport:
         """Give a transport for what belongs to the world itself: its requests are not recorded."""
@@ -81,7 +82,9 @@ class World:
         api.tokens.adopt(self.api.tokens)
         if self.api.enforces_rbac:
             api.enforce_rbac()
-        return World(api, clock, rng, Management(api))
+        management = Management(api, clock.now_ns)
+        management.faults.adopt(self.management.faults)
+        return World(api, clock, rng, management)
 
 
 def create_world(
@@ -93,7 +96,7 @@ def create_world(
     """Give an empty world; ``history`` is how many events of a resource it replays."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
-    return World(api, clock, rng, Management(api))
+    return World(api, clock, rng, Management(api, clock.now_ns, seed))
 
 
 def create_api(

@@ -10,7 +10,10 @@ POST clock         move the clock (see :mod:`fakeapi.api.timekeeping`), and answ
 GET  export        everything there is, as one ``List`` that ``load`` brings back
 GET  history       every event that is still known, after ``?since=N``; with ``?kind=K`` the changes
                    of that kind (of ``?namespace=S`` and ``?name=N``), and what there was ``before``
-GET  requests      the newest requests to the API, oldest first
+GET  requests      the newest requests to the API, oldest first, and the faults that they met
+POST faults        begin a plan of faults (see :mod:`fakeapi.api.faulting`), in place of any other
+GET  faults        the plan, and how often each fault was injected
+DELETE faults      end it, and give what GET would have given
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ import orjson
 
 from fakeapi.api.changes import find_kind, read_history
 from fakeapi.api.dispatch import Api
-from fakeapi.api.errors import StatusError, method_not_allowed
+from fakeapi.api.errors import StatusError, bad_request, method_not_allowed
 from fakeapi.api.exporting import encode_export
+from fakeapi.api.faulting import Faults, PlanError
 from fakeapi.api.loading import parse_documents
 from fakeapi.api.messages import TEXT, Request, Response
 from fakeapi.api.options import parse_version
@@ -35,38 +39,50 @@ from fakeapi.api.watching import encode_event
 PREFIX: Final = "/_fakeapi/"
 REMEMBERED_REQUESTS: Final = 10_000
 
+_FAULTS: Final = "faults"
+
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """One request to the API as it was answered; ``query`` as it was sent."""
+    """One request to the API as it was answered; ``query`` as it was sent.
+
+    ``status`` is what the API said, or 0 if it was never asked; ``fault`` what was injected.
+    """
 
     method: str
     path: str
     query: str
     user_agent: str
     status: int
+    fault: str = ""
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> RequestRecord:
         """Read what :meth:`document` gives."""
         asked = document["method"], document["path"], document["query"]
-        return cls(*asked, document["userAgent"], document["status"])
+        told = document["userAgent"], document["status"], document.get("fault", "")
+        return cls(*asked, *told)
 
     def document(self) -> dict[str, str | int]:
         """Give the record as JSON."""
-        return {
+        told: dict[str, str | int] = {
             "method": self.method,
             "path": self.path,
             "query": self.query,
             "userAgent": self.user_agent,
             "status": self.status,
         }
+        return {**told, "fault": self.fault} if self.fault else told
 
 
 class Management:
-    """The management endpoints of one API, and the log of its requests."""
+    """The management endpoints of one API, and the log of its requests.
 
-    def __init__(self, api: Api) -> None:
+    ``now_ns`` and ``seed`` are what plans of faults go by.
+    """
+
+    def __init__(self, api: Api, now_ns: Callable[[], int] = lambda: 0, seed: int = 0) -> None:
+        self.faults = Faults(api, now_ns, seed)
         self.requests: deque[RequestRecord] = deque(maxlen=REMEMBERED_REQUESTS)
         self.snapshots = Snapshots(api)
         self._api = api
@@ -86,8 +102,10 @@ class Management:
     def handle(self, request: Request) -> Response:
         """Answer a request below the prefix."""
         name = _action_and_argument(request)[0]
+        if name == _FAULTS:
+            return self._answer_faults(request)
         if name not in self._actions:
-            known = ", ".join(self._actions)
+            known = ", ".join((*self._actions, _FAULTS))
             return Response(404, f"no {name!r} here, only {known}\n".encode(), TEXT)
         method, action = self._actions[name]
         try:
@@ -96,6 +114,19 @@ class Management:
             return action(request)
         except StatusError as error:
             return error.response()
+
+    def _answer_faults(self, request: Request) -> Response:
+        if request.method not in ("GET", "POST", "DELETE"):
+            return method_not_allowed().response()
+        try:
+            if request.method == "POST":
+                self.faults.read(request.body)
+        except PlanError as error:
+            return bad_request(str(error)).response()
+        answer = _answer(self.faults.document())
+        if request.method == "DELETE":
+            self.faults.end()
+        return answer
 
     def _reset(self, _request: Request) -> Response:
         self._api.reset()

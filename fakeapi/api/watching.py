@@ -86,6 +86,25 @@ class Watch:
         self._version = max(self._version, self._store.version)
         return self._shown(self._bookmark({}))
 
+    def due_bookmark(self) -> Sequence[bytes]:
+        """Give a bookmark if the client wants any; call it only after reading all."""
+        return [self.bookmark()] if self.bookmarks else []
+
+    def start_behind(self, version: int) -> None:
+        """Begin anew with the state at an older version, as a lagging watch cache does.
+
+        What followed comes as events. Raises ExpiredError.
+        """
+        entries = self._store.entries_at(self.kind, version, self._prefix.removesuffix("/"))
+        self._initial = deque(filter(self._selection.matches, entries))
+        self._version = version
+
+    def expire(self) -> bytes:
+        """End as if the history had been compacted, and give the last line, which says so."""
+        self.ended = True
+        too_old = ExpiredError(self._version, self._store.version)
+        return self._shown(_error_line(expired(str(too_old))))
+
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Have ``wake`` called when there may be something to read, until the result is called."""
         return self._store.listen(self.kind, wake)

@@ -51,6 +51,10 @@ VIOLATIONS = {
         "fakeapi/controlplane/graph.py",
         "import asyncio",
     ),
+    "Inside fakeapi.api.faulting": (
+        "fakeapi/api/faulting/effects.py",
+        "import fakeapi.api.faulting.plans",
+    ),
     "Inside fakeapi.api": ("fakeapi/api/messages.py", "import fakeapi.api.errors"),
     "policies decide and do nothing else": ("policies/order.py", "import random"),
     "The reference engine is plain Python": ("policies/preemption.py", "import numpy"),

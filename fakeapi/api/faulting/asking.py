@@ -1,0 +1,100 @@
+"""Requests as rules see them, and lists as a lagging watch cache would be asked for them.
+
+What a watch cache may answer from an older state (``resourceVersion`` as a client sends it):
+
+    list    0                                  any state
+    list    N, NotOlderThan or no match        at least N; without a match only if there is no limit
+    watch   0                                  any state, then what followed
+    watch   N with sendInitialEvents           at least N, then what followed
+
+All else is answered from the present, or continues where it was. An older state is never older than
+what the client asks for, nor than the history; it is the state before the newest events of the
+resource, so for one plan it never goes back.
+
+Source: k8s.io/apiserver/pkg/storage/cacher/delegator; "Resource versions" in the API concepts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fakeapi.api.authorizing import Attributes, attributes_of
+from fakeapi.api.bodies import read_object
+from fakeapi.api.errors import StatusError
+from fakeapi.api.faulting.plans import Question
+from fakeapi.api.messages import Request
+from fakeapi.api.options import parse_version, read_flag
+from fakeapi.kinds import Kinds
+from fakeapi.store import Store
+
+_NAMESPACES = ("", "namespaces")
+
+
+def question_of(request: Request) -> Question:
+    """Give what rules see of a request."""
+    asked = attributes_of(request, request.user)
+    itself = (asked.group, asked.resource) == _NAMESPACES
+    return Question(
+        client=request.user_agent,
+        verb=asked.verb,
+        path=request.path,
+        group=asked.group,
+        resource=asked.resource,
+        subresource=asked.subresource,
+        namespace="" if itself else asked.namespace,
+        name=asked.name,
+        may_lag=_may_lag(request, asked),
+    )
+
+
+def with_created_name(question: Question, request: Request) -> Question:
+    """Add the name that a create wants, which stands in its body only."""
+    if question.verb != "create" or question.name or not (question.resource and request.body):
+        return question
+    try:
+        metadata = read_object(request).get("metadata")
+    except StatusError:
+        return question
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return replace(question, name=name) if isinstance(name, str) else question
+
+
+def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) -> int:
+    """Give the version before the ``behind`` newest events of a kind, as far as the client allows.
+
+    It is at least 1: version 0 means any to whoever asks for it.
+    """
+    asked = attributes_of(request, request.user)
+    kind = kinds.at(asked.group, asked.version, asked.resource)
+    if kind is None:
+        return store.version
+    floor = store.floor(kind)
+    events = store.since(kind, floor)
+    version = events[-behind].version - 1 if len(events) >= behind else floor
+    return min(max(version, int(request.query["resourceVersion"]), 1), store.version)
+
+
+def as_of(request: Request, version: int) -> Request:
+    """Give the same request for a list, for the state at one version."""
+    query = {**request.query, "resourceVersion": str(version), "resourceVersionMatch": "Exact"}
+    if request.query["resourceVersion"] == "0":
+        query.pop("limit", None)  # which a watch cache ignores there
+    return replace(request, query=query)
+
+
+def _may_lag(request: Request, asked: Attributes) -> bool:
+    query = request.query
+    try:
+        version = parse_version(query.get("resourceVersion", ""))
+    except StatusError:
+        return False
+    if not version or query.get("continue"):
+        return False
+    any_state = int(version) == 0
+    if asked.verb == "watch":
+        return any_state or bool(read_flag(query, "sendInitialEvents"))
+    if asked.verb != "list":
+        return False
+    match = query.get("resourceVersionMatch", "")
+    no_limit = query.get("limit", "") in ("", "0")
+    return match == "NotOlderThan" or (not match and (any_state or no_limit))

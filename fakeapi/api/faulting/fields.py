@@ -1,0 +1,101 @@
+"""Reading a document field by field, so that every mistake is named with its place.
+
+faults[2].probability: expected a number from 0 to 1, got 1.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import orjson
+
+_SHOWN_CHARS = 80
+
+
+class PlanError(ValueError):
+    """A plan of faults cannot be understood or can match nothing; says where, and what to write."""
+
+
+class Fields:
+    """The fields of one object at ``place``; what nobody has asked for is a mistake."""
+
+    def __init__(self, document: Any, place: str) -> None:
+        if not isinstance(document, dict):
+            raise PlanError(f"{place or 'plan'}: expected an object, got {_shown(document)}")
+        self.document: dict[str, Any] = document
+        self._place = place
+        self._known: list[str] = []
+
+    def place(self, name: str) -> str:
+        """Give where a field stands."""
+        return f"{self._place}.{name}" if self._place else name
+
+    def has(self, name: str) -> bool:
+        """Tell whether a field is there, and not null."""
+        self._known.append(name)
+        return self.document.get(name) is not None
+
+    def fault(self, name: str, expected: str) -> PlanError:
+        """Give the refusal of a field's value."""
+        found = _shown(self.document.get(name))
+        return PlanError(f"{self.place(name)}: expected {expected}, got {found}")
+
+    def number(self, name: str, default: float, least: float = 0.0) -> float:
+        """Give a number of at least ``least``; raises PlanError."""
+        if not self.has(name):
+            return default
+        value = self.document[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise self.fault(name, f"a number of at least {least:g}")
+        return float(value)
+
+    def count(self, name: str, default: int, least: int = 0) -> int:
+        """Give a whole number of at least ``least``; raises PlanError."""
+        if not self.has(name):
+            return default
+        value = self.document[name]
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.fault(name, f"a whole number of at least {least}")
+        return value
+
+    def choice(self, name: str, choices: Collection[str], default: str | None = None) -> str:
+        """Give one of ``choices`` (a number counts as its text); raises PlanError."""
+        if not self.has(name) and default is not None:
+            return default
+        value = self.document.get(name)
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        if not isinstance(text, str) or text not in choices:
+            raise self.fault(name, f"one of {', '.join(choices)}")
+        return text
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Give a text or a list of texts, none of them empty; raises PlanError."""
+        if not self.has(name):
+            return ()
+        value = self.document[name]
+        texts = value if isinstance(value, list) else [value]
+        if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise self.fault(name, "a text or a list of texts that are not empty")
+        return tuple(texts)
+
+    def objects(self, name: str) -> Sequence[Fields]:
+        """Give the fields of each object of a list; raises PlanError."""
+        if not self.has(name) or not isinstance(self.document[name], list):
+            raise self.fault(name, "a list of objects")
+        listed = enumerate(self.document[name])
+        return [Fields(each, f"{self.place(name)}[{index}]") for index, each in listed]
+
+    def finish(self) -> None:
+        """Raise PlanError for a field that nobody has asked for."""
+        for name in self.document:
+            if name not in self._known:
+                known = ", ".join(dict.fromkeys(self._known))
+                raise PlanError(f"{self.place(str(name))}: no such field here; there are: {known}")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = orjson.dumps(value, default=repr).decode()
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

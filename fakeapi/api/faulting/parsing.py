@@ -1,0 +1,171 @@
+"""Plans as JSON or YAML.
+
+seed: 7                                  # the world's own, if not given
+faults:
+- fault: 503                             # 429 500 503 504 latency drop cut lag silence expire
+retryAfter: 2                          # compact stale duplicate; each with fields of its own
+match: {verbs: [create, patch], resources: [pods, apps/deployments], clients: "kubectl*"}
+times: 3                               # and after, every, probability, from, until
+- {fault: drop, when: after, match: {verbs: create, resources: pods, subresources: binding}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from fakeapi.api.errors import StatusError
+from fakeapi.api.faulting.checking import check
+from fakeapi.api.faulting.effects import (
+    REFUSALS,
+    Compaction,
+    Cut,
+    Drop,
+    Duplication,
+    Effect,
+    Expiry,
+    Lag,
+    Latency,
+    Refusal,
+    Silence,
+    Staleness,
+    When,
+)
+from fakeapi.api.faulting.fields import Fields, PlanError
+from fakeapi.api.faulting.plans import Limits, Plan, ResourceName, Rule, Scope
+from fakeapi.api.yaml_bodies import read_yaml
+from fakeapi.kinds import Kinds
+
+
+def read_plan(text: bytes, kinds: Kinds, seed: int) -> Plan:
+    """Parse a plan in JSON or YAML; raises PlanError."""
+    try:
+        document = read_yaml(text)
+    except StatusError as error:
+        raise PlanError(f"plan: {error.message}") from None
+    return parse_plan(document, kinds, seed)
+
+
+def parse_plan(document: Any, kinds: Kinds, seed: int) -> Plan:
+    """Parse a plan whose resources are among ``kinds``; raises PlanError.
+
+    ``seed`` is used if the plan has none.
+    """
+    fields = Fields(document, "")
+    seed = fields.count("seed", seed)
+    rules = tuple(_rule(each, kinds) for each in fields.objects("faults"))
+    fields.finish()
+    if not rules:
+        raise fields.fault("faults", "at least one fault")
+    return Plan(rules, seed)
+
+
+def _rule(fields: Fields, kinds: Kinds) -> Rule:
+    name = fields.choice("fault", EFFECTS)
+    effect = EFFECTS[name](fields)
+    scope = _scope(fields)
+    limits = _limits(fields)
+    fields.finish()
+    check(effect, scope, kinds, fields.place("match"))
+    return Rule(effect, scope, limits, fields.document)
+
+
+def _scope(fields: Fields) -> Scope:
+    if not fields.has("match"):
+        return Scope()
+    match = Fields(fields.document["match"], fields.place("match"))
+    scope = Scope(
+        clients=match.texts("clients"),
+        verbs=match.texts("verbs"),
+        resources=tuple(map(_resource, match.texts("resources"))),
+        subresources=match.texts("subresources"),
+        namespaces=match.texts("namespaces"),
+        names=match.texts("names"),
+        paths=match.texts("paths"),
+    )
+    match.finish()
+    return scope
+
+
+def _resource(text: str) -> ResourceName:
+    group, slash, plural = text.rpartition("/")
+    return ResourceName(group if slash else None, plural)
+
+
+def _limits(fields: Fields) -> Limits:
+    limits = Limits(
+        times=fields.count("times", 1, 1) if fields.has("times") else None,
+        after=fields.count("after", 0),
+        every=fields.count("every", 1, 1),
+        probability=fields.number("probability", 1.0),
+        start=fields.number("from", 0.0),
+        end=fields.number("until", 0.0) if fields.has("until") else None,
+    )
+    if not 0 < limits.probability <= 1:
+        raise fields.fault("probability", "a number above 0 and up to 1")
+    if limits.end is not None and limits.end <= limits.start:
+        raise fields.fault("until", f"more than from, which is {limits.start:g}")
+    return limits
+
+
+def _latency(fields: Fields) -> Effect:
+    when = _when(fields)
+    if fields.has("seconds"):
+        if fields.has("least") or fields.has("most"):
+            raise fields.fault("seconds", "either seconds, or least and most")
+        seconds = fields.number("seconds", 0.0)
+        return Latency(seconds, seconds, when)
+    if not fields.has("most"):
+        raise fields.fault("seconds", "seconds, or least and most")
+    least, most = fields.number("least", 0.0), fields.number("most", 0.0)
+    if least > most:
+        raise fields.fault("least", f"no more than most, which is {most:g}")
+    return Latency(least, most, when)
+
+
+def _refusal(code: int) -> Callable[[Fields], Effect]:
+    usual = 1 if code == 429 else 0
+    return lambda fields: Refusal(code, fields.count("retryAfter", usual))
+
+
+def _when(fields: Fields) -> When:
+    after: Literal["after"] = "after"
+    return after if fields.choice("when", ("before", "after"), "before") == after else "before"
+
+
+def _drop(fields: Fields) -> Effect:
+    when, frames = _when(fields), fields.count("afterFrames", 0)
+    if frames and when == "before":
+        raise fields.fault("afterFrames", "when: after, since before there is no frame")
+    return Drop(when, frames)
+
+
+def _cut(fields: Fields) -> Effect:
+    clean = fields.choice("end", ("abrupt", "clean"), "abrupt") == "clean"
+    return Cut("clean" if clean else "abrupt", fields.count("afterFrames", 0))
+
+
+def _lag(fields: Fields) -> Effect:
+    if not fields.has("seconds"):
+        raise fields.fault("seconds", "how long frames are held back")
+    return Lag(fields.number("seconds", 0.0))
+
+
+def _silence(fields: Fields) -> Effect:
+    seconds = fields.number("seconds", 0.0) if fields.has("seconds") else None
+    return Silence(seconds, fields.count("afterFrames", 0))
+
+
+EFFECTS: Final[Mapping[str, Callable[[Fields], Effect]]] = {
+    **{str(code): _refusal(code) for code in REFUSALS},
+    "latency": _latency,
+    "drop": _drop,
+    "cut": _cut,
+    "lag": _lag,
+    "silence": _silence,
+    "expire": lambda fields: Expiry(fields.count("afterFrames", 0)),
+    "compact": lambda _fields: Compaction(),
+    "stale": lambda fields: Staleness(fields.count("behind", 1, 1)),
+    "duplicate": lambda _fields: Duplication(),
+}
+"""Name of a fault → how it is read."""

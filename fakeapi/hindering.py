@@ -1,0 +1,265 @@
+"""Faults carried out: what stands between a client and the API, behind a socket and without one.
+
+A :class:`Carrier` brings each request to the API and its answer back, and lets happen to them what
+the plan says (:mod:`fakeapi.api.faulting`). What it gives is an :class:`Outcome`: how to end the
+connection is the business of whoever holds it (a reset on a socket, a TransportError without one).
+
+A :class:`HinderedWatch` stands in front of a watch. It holds lines back, never changes their order,
+and loses none: what it has not given when the watch ends, the client gets when it resumes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final, TypeAlias, TypeVar
+
+from extender.kube.clock import Clock
+from fakeapi.api import Request, Response, Watch
+from fakeapi.api.faulting import Faults
+from fakeapi.api.faulting.asking import as_of
+from fakeapi.api.faulting.effects import (
+    WATCHING,
+    Compaction,
+    Cut,
+    Drop,
+    Duplication,
+    Effect,
+    Expiry,
+    Lag,
+    Latency,
+    Refusal,
+    Silence,
+    Staleness,
+    When,
+)
+
+MOST_HELD: Final = 10_000
+"""How many lines a hindered watch holds back at most; the others wait in the history."""
+
+E = TypeVar("E")
+Act = Callable[[Request], Awaitable[Response | Watch]]
+
+
+class HinderedWatch:
+    """A watch to which something happens on its way; ``effects`` say what.
+
+    When it has ``ended``, ``ending`` tells how: the connection is to be reset (``reset``), to end
+    in mid-answer (``abrupt``), or everything is well ("" and ``clean``).
+    """
+
+    def __init__(self, watch: Watch, effects: Sequence[Effect], clock: Clock) -> None:
+        self.bookmarks = watch.bookmarks
+        self.timeout_seconds = watch.timeout_seconds
+        self.ending = ""
+        self._watch = watch
+        self._clock = clock
+        self._lag = sum(each.seconds for each in effects if isinstance(each, Lag))
+        self._copies = 2 if _first(effects, Duplication) else 1
+        self._silence = _first(effects, Silence)
+        self._silent_until: float | None = None
+        self._blow = _first(effects, Drop) or _first(effects, Cut) or _first(effects, Expiry)
+        self._held: deque[tuple[float, bytes]] = deque()
+        self._given = 0
+        self._drained = False
+        self._over = False
+        self._wake: Callable[[], None] = lambda: None
+        self._alarm: asyncio.Task[None] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self._over or (self._watch.ended and not self._held)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether the connection is not to end well."""
+        return self.ending in ("reset", "abrupt")
+
+    def read(self, limit: int) -> Sequence[bytes]:
+        """Give the next lines, about ``limit`` at most; the last may have been cut in two."""
+        self._drained = False
+        if self._over or self._silent():
+            return []
+        while not self._drained and len(self._held) < MOST_HELD:
+            lines = self._watch.read(limit)
+            self._hold(lines)
+            self._drained = not lines or self._watch.ended
+        return self._give(limit)
+
+    def due_bookmark(self) -> Sequence[bytes]:
+        """Give what there is when a bookmark is due: nothing if it must not overtake events."""
+        if self._over or not self._drained:
+            return []
+        for line in self._watch.due_bookmark():
+            self._hold([line] * self._copies)
+        return self._give(self._copies)
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called when there may be something to read, until the result is called."""
+        self._wake = wake
+        cancel_listening = self._watch.listen(wake)
+
+        def cancel() -> None:
+            cancel_listening()
+            if self._alarm is not None:
+                self._alarm.cancel()
+
+        return cancel
+
+    def _hold(self, lines: Iterable[bytes]) -> None:
+        release = self._clock.monotonic() + self._lag
+        self._held.extend((release, line) for line in lines)
+
+    def _silent(self) -> bool:
+        silence, now = self._silence, self._clock.monotonic()
+        if silence is None or self._given < silence.after_frames:
+            return False
+        if self._silent_until is None:
+            self._silent_until = now + (inf if silence.seconds is None else silence.seconds)
+        if now < self._silent_until:
+            self._ring_at(self._silent_until)
+            return True
+        return False
+
+    def _give(self, limit: int) -> Sequence[bytes]:
+        lines = self._struck(self._released(limit))
+        self._given += len(lines)
+        return lines
+
+    def _released(self, limit: int) -> list[bytes]:
+        if self._silence is not None and self._silent_until is None:
+            limit = min(limit, self._silence.after_frames - self._given)
+        now = self._clock.monotonic()
+        lines: list[bytes] = []
+        while self._held and len(lines) < limit and self._held[0][0] <= now:
+            lines.append(self._held.popleft()[1])
+        if self._held and not lines:
+            self._ring_at(self._held[0][0])
+        return lines
+
+    def _struck(self, lines: list[bytes]) -> list[bytes]:
+        """Let the blow fall, if its time has come."""
+        blow = self._blow
+        if blow is None:
+            return lines
+        whole = blow.after_frames - self._given
+        if isinstance(blow, Cut):
+            if len(lines) <= whole:
+                return lines
+            self._end(blow.end)
+            return [*lines[:whole], halved_bytes(lines[whole])]
+        if len(lines) < whole:
+            return lines
+        self._end("reset" if isinstance(blow, Drop) else "")
+        return lines[:whole] + ([self._watch.expire()] if isinstance(blow, Expiry) else [])
+
+    def _end(self, ending: str) -> None:
+        self._over, self.ending = True, ending
+
+    def _ring_at(self, due: float) -> None:
+        if due < inf and (self._alarm is None or self._alarm.done()):
+            self._alarm = asyncio.create_task(self._ring(due))
+
+    async def _ring(self, due: float) -> None:
+        await self._clock.sleep(due - self._clock.monotonic())
+        self._wake()
+
+
+Watched: TypeAlias = Watch | HinderedWatch
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What comes back of a request: ``answer``, or None if the connection is to be reset.
+
+    ``breaks``: the connection is to end in the middle of the answer. ``status`` is what the API
+    said, 0 if it was not asked, whatever the client gets to see. ``fault``: what happened.
+    """
+
+    answer: Response | Watched | None
+    status: int
+    fault: str = ""
+    breaks: bool = False
+
+
+class Carrier:
+    """Brings requests to an API; ``faults`` None: nothing ever happens to them."""
+
+    def __init__(self, faults: Faults | None, clock: Clock) -> None:
+        self._faults = faults
+        self._clock = clock
+
+    async def carry(self, request: Request, act: Act) -> Outcome:
+        """Have ``act`` answer a request, with everything that happens on the way."""
+        effects = self._faults.meet(request) if self._faults else ()
+        if not self._faults or not effects:
+            answer = await act(request)
+            return Outcome(answer, _status(answer))
+        outcome = await self._hinder(self._faults, request, act, effects)
+        return replace(outcome, fault=", ".join(map(str, effects)))
+
+    async def _hinder(
+        self, faults: Faults, request: Request, act: Act, effects: Sequence[Effect]
+    ) -> Outcome:
+        await self._wait(effects, "before")
+        refusal, drop = _first(effects, Refusal), _first(effects, Drop)
+        if refusal is not None:
+            return Outcome(refusal.response(), refusal.code)
+        if drop is not None and drop.when == "before":
+            return Outcome(None, 0)
+        if _first(effects, Compaction):
+            faults.compact()
+        answer = await _act(faults, request, act, _first(effects, Staleness))
+        await self._wait(effects, "after")
+        if isinstance(answer, Watch):
+            return Outcome(_hindered(answer, effects, self._clock), 200)
+        return _ended(answer, drop, _first(effects, Cut))
+
+    async def _wait(self, effects: Sequence[Effect], when: When) -> None:
+        for each in effects:
+            if isinstance(each, Latency) and each.when == when:
+                await self._clock.sleep(each.most)
+
+
+async def _act(
+    faults: Faults, request: Request, act: Act, staleness: Staleness | None
+) -> Response | Watch:
+    if staleness is None:
+        return await act(request)
+    version = faults.version_behind(request, staleness.behind)
+    if request.query.get("watch", "").lower() in ("", "0", "false"):
+        return await act(as_of(request, version))
+    answer = await act(request)
+    if isinstance(answer, Watch):
+        answer.start_behind(version)
+    return answer
+
+
+def _ended(answer: Response, drop: Drop | None, cut: Cut | None) -> Outcome:
+    if drop is not None:
+        return Outcome(None, answer.status)
+    if cut is not None and cut.end == "clean":
+        return Outcome(replace(answer, body=halved_bytes(answer.body)), answer.status)
+    return Outcome(answer, answer.status, breaks=cut is not None)
+
+
+def halved_bytes(whole: bytes) -> bytes:
+    """Give the first half, without the last byte at least."""
+    return whole[: len(whole) // 2]
+
+
+def _hindered(watch: Watch, effects: Sequence[Effect], clock: Clock) -> Watched:
+    hindering = any(isinstance(each, (*WATCHING, Drop, Cut)) for each in effects)
+    return HinderedWatch(watch, effects, clock) if hindering else watch
+
+
+def _status(answer: Response | Watch) -> int:
+    return answer.status if isinstance(answer, Response) else 200
+
+
+def _first(effects: Iterable[Effect], kind: type[E]) -> E | None:
+    return next((each for each in effects if isinstance(each, kind)), None)
