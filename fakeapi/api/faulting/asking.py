@@ -68,9 +68,8 @@ def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) ->
     kind = kinds.at(asked.group, asked.version, asked.resource)
     if kind is None:
         return store.version
-    floor = store.floor(kind)
-    events = store.since(kind, floor)
-    version = events[-behind].version - 1 if len(events) >= behind else floor
+    events = store.since(kind, store.floor(kind))
+    version = events[-min(behind, len(events))].version - 1 if events else store.version
     return min(max(version, int(request.query["resourceVersion"]), 1), store.version)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from fakeapi.api.faulting.effects import Effect, Staleness
+from fakeapi.api.faulting.effects import WATCHING, Effect, Staleness
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,9 @@ class Rule:
     document: dict[str, Any]
 
     def concerns(self, question: Question) -> bool:
-        """Tell whether the rule is about a request at all."""
+        """Tell whether the rule is about a request that can meet its fault."""
+        if isinstance(self.effect, WATCHING) and question.verb != "watch":
+            return False
         if isinstance(self.effect, Staleness) and not question.may_lag:
             return False
         return self.scope.holds(question)

@@ -1,0 +1,91 @@
+"""The same seed gives the same faults and so the same world: whole histories, byte for byte."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any, Final
+
+import orjson
+
+from extender.kube.client import Client
+from extender.kube.informer import Informer
+from extender.kube.resources import PODS
+from extender.kube.transport import Request, TransportError
+from fakeapi import VirtualCluster
+from fakeapi.api.watching import encode_event
+from fakeapi.faults import fault
+from tests.fakeapi.test_real_clients import Cache, name_and_version
+
+SEEDS: Final = 100
+PODS_PATH: Final = "/api/v1/namespaces/default/pods"
+PLAN: Final = (
+    fault("latency", least=0, most=3).probability(0.4),
+    fault(429, retry_after=2).probability(0.1),
+    fault(500).on("create").probability(0.1),
+    fault("drop").probability(0.05),
+    fault("drop", when="after").on("create").probability(0.1),
+    fault("compact").on("watch").probability(0.1),
+    fault("stale", behind=2).probability(0.3),
+    fault("lag", seconds=2).probability(0.3),
+    fault("silence", seconds=20, after_frames=2).probability(0.3),
+    fault("cut", after_frames=3).on("watch").probability(0.2),
+    fault("expire", after_frames=2).probability(0.2),
+)
+
+
+async def write(cluster: VirtualCluster, agent: str, count: int) -> None:
+    """Create pods with generated names and delete every third, whatever is refused."""
+    transport = cluster.local_transport(agent)
+    spec = {"containers": [{"name": "c", "image": "pause"}]}
+    body = orjson.dumps({"metadata": {"generateName": f"{agent}-"}, "spec": spec})
+    for number in range(count):
+        await cluster.clock.sleep(3)
+        try:
+            answer = await transport.request(Request("POST", PODS_PATH, body=body))
+            if answer.status == 201 and number % 3 == 0:
+                name = orjson.loads(answer.body)["metadata"]["name"]
+                target = (("gracePeriodSeconds", "0"),)
+                await transport.request(Request("DELETE", f"{PODS_PATH}/{name}", target))
+        except TransportError:
+            pass
+
+
+async def live(seed: int) -> tuple[bytes, list[Any], dict[str, str]]:
+    """Two writers and an informer under the plan: events and pods, requests, the informer's copy."""
+    async with VirtualCluster(run="none", seed=seed) as cluster:
+        cluster.faults.plan(*PLAN)
+        cache = Cache()
+        client = Client(cluster.local_transport("informer"))
+        informer = Informer(client, PODS, name_and_version, cache, cluster.clock, Random(seed))
+        tasks = [
+            asyncio.create_task(informer.run()),
+            asyncio.create_task(write(cluster, "one", 8)),
+            asyncio.create_task(write(cluster, "two", 8)),
+        ]
+        await cluster.clock.advance(60)
+        ended = cluster.faults.end()["faults"]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        history = b"".join(map(encode_event, cluster.api.store.history()))
+        listed = await cluster.local_transport("reader").request(Request("GET", PODS_PATH))
+        report = [each["clients"] for each in ended]
+        return history + listed.body, [*cluster.requests, report], cache.pods
+
+
+async def test_a_hundred_seeds_give_the_same_histories_twice() -> None:
+    histories = set()
+    for seed in range(SEEDS):
+        one, other = await live(seed), await live(seed)
+        assert one == other, f"seed {seed}"
+        histories.add(one[0])
+    assert len(histories) == SEEDS
+
+
+async def test_each_fault_of_the_plan_is_among_them() -> None:
+    met = set()
+    for seed in range(10):
+        _, (*records, _report), _ = await live(seed)
+        met |= {told for record in records if record.fault for told in record.fault.split(", ")}
+    assert {told.split()[0] for told in met} == {str(each.fields["fault"]) for each in PLAN}
