@@ -36,6 +36,7 @@ from fakeapi.api.faulting.effects import (
     Staleness,
     When,
 )
+from fakeapi.api.options import read_flag
 
 MOST_HELD: Final = 10_000
 """How many lines a hindered watch holds back at most; the others wait in the history."""
@@ -231,7 +232,7 @@ async def _act(
     if staleness is None:
         return await act(request)
     version = faults.version_behind(request, staleness.behind)
-    if request.query.get("watch", "").lower() in ("", "0", "false"):
+    if not read_flag(request.query, "watch"):
         return await act(as_of(request, version))
     answer = await act(request)
     if isinstance(answer, Watch):

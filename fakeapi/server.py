@@ -100,7 +100,7 @@ class Server:
         fork: Callable[[str], Server] | None = None,
         life: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
-        self.management = management or Management(api)
+        self.management = management or Management(api, clock.now_ns)
         self._carrier = Carrier(self.management.faults, clock)
         self._api = api
         self._errands = Errands(api.outbox, post)

@@ -191,6 +191,14 @@ class TestStaleness:
         cluster.faults.plan(fault("stale", behind=9))
         assert await names(transport, resourceVersion=seen) == ["a", "b"]
 
+    async def test_what_is_yet_to_come_stays_a_504(
+        self, cluster: VirtualCluster, transport: LocalTransport
+    ) -> None:
+        await create(transport, "a")
+        cluster.faults.plan(fault("stale"))
+        asked = Request("GET", MAPS, (("resourceVersion", "999999"),))
+        assert (await transport.request(asked)).status == 504
+
     async def test_it_is_never_older_than_the_history(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:

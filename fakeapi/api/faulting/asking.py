@@ -70,7 +70,7 @@ def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) ->
         return store.version
     events = store.since(kind, store.floor(kind))
     version = events[-min(behind, len(events))].version - 1 if events else store.version
-    return min(max(version, int(request.query["resourceVersion"]), 1), store.version)
+    return max(version, int(request.query["resourceVersion"]), 1)
 
 
 def as_of(request: Request, version: int) -> Request:
