@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -152,7 +152,7 @@ class TestKubernetesAsyncio:
         cluster.faults.plan(fault(code, retry_after=2).by(THEIRS).on("create", "pods").once())
         with pytest.raises(client.ApiException) as refused:
             await core.create_namespaced_pod("default", pod("a"))
-        headers = refused.value.headers or {}
+        headers: Mapping[str, str] = refused.value.headers or {}
         assert (refused.value.status, headers["Retry-After"]) == (code, "2")
         assert '"kind":"Status"' in str(refused.value.body)
         await core.create_namespaced_pod("default", pod("a"))
