@@ -175,9 +175,9 @@ class TestStaleness:
     ) -> None:
         for name in "abc":
             await create(transport, name)
-        cluster.faults.plan(fault("stale", behind=2).on((), "configmaps"))
-        assert await names(transport, resourceVersion="0") == ["a"]
-        assert await names(transport, resourceVersion="0", limit="500") == ["a"]
+        cluster.faults.plan(fault("stale", behind=1).on((), "configmaps"))
+        assert await names(transport, resourceVersion="0") == ["a", "b"]
+        assert await names(transport, resourceVersion="0", limit="1") == ["a", "b"]
         assert await names(transport) == ["a", "b", "c"]
         assert cluster.faults.injected == (2,)
 
@@ -262,6 +262,26 @@ class TestWatches:
         await create(transport, "a")
         await cluster.clock.advance(30)
         assert follower.seen == [(65, "ADDED", "a"), (70, "BOOKMARK", "")]
+
+    async def test_a_lagging_watch_expires_after_what_it_held(
+        self, cluster: VirtualCluster
+    ) -> None:
+        follower = await follow(cluster, fault("lag", seconds=10))
+        cluster.load([config_map("a")])
+        await cluster.clock.advance(5)
+        cluster.load([config_map("b")])
+        cluster.api.store.compact(cluster.api.store.version)
+        await cluster.clock.advance(20)
+        assert follower.seen == [(10, "ADDED", "a"), (15, "ERROR", "Expired")]
+        assert follower.end == "ended"
+
+    async def test_a_silence_begins_between_two_events_of_one_moment(
+        self, cluster: VirtualCluster
+    ) -> None:
+        follower = await follow(cluster, fault("silence", seconds=9, after_frames=1))
+        cluster.load([config_map("a"), config_map("b")])
+        await cluster.clock.advance(20)
+        assert follower.seen == [(0, "ADDED", "a"), (9, "ADDED", "b")]
 
     async def test_a_silent_watch_says_nothing_until_its_end(
         self, cluster: VirtualCluster, transport: LocalTransport

@@ -94,6 +94,20 @@ def test_latency_is_drawn_from_its_range() -> None:
     assert 2.8 < max(waits) < 3
 
 
+def test_how_long_has_nothing_to_do_with_whether() -> None:
+    state, waits = progress(fault("latency", least=0, most=1).probability(0.3)), []
+    for _ in range(200):
+        state, effects = decide(state, asked(), 0)
+        waits += [effect.most for effect in effects if isinstance(effect, Latency)]
+    assert min(waits) < 0.2
+    assert max(waits) > 0.8
+
+
+def test_rules_draw_apart() -> None:
+    state = progress(fault("latency", seconds=1).probability(0.5), fault(500).probability(0.5))
+    assert len(set(met(state, [asked()] * 64))) == 4
+
+
 def test_another_seed_draws_otherwise() -> None:
     rule = fault(500).probability(0.5)
     one, other = (met(progress(rule, seed=seed), [asked()] * 64) for seed in (1, 2))
