@@ -85,10 +85,10 @@ class HinderedWatch:
         self._drained = False
         if self._over or self._silent():
             return []
-        while not self._drained and len(self._held) < MOST_HELD:
+        while not (self._drained or self._watch.ended) and len(self._held) < MOST_HELD:
             lines = self._watch.read(limit)
             self._hold(lines)
-            self._drained = not lines or self._watch.ended
+            self._drained = not lines
         return self._give(limit)
 
     def due_bookmark(self) -> Sequence[bytes]:
