@@ -66,6 +66,7 @@ class Watch:
         self._initial: deque[Entry] = deque()
         self._version = options.at_least
         self._announce_end = False
+        self._behind: int | None = None
         self._faces: list[Callable[[bytes], bytes]] = []
         self._start(namespace, options)
 
@@ -91,13 +92,11 @@ class Watch:
         return [self.bookmark()] if self.bookmarks else []
 
     def start_behind(self, version: int) -> None:
-        """Begin anew with the state at an older version, as a lagging watch cache does.
+        """Begin with the state at an older version, as a lagging watch cache does.
 
-        What followed comes as events. Raises ExpiredError.
+        What followed comes as events. Call it before anything is read.
         """
-        entries = self._store.entries_at(self.kind, version, self._prefix.removesuffix("/"))
-        self._initial = deque(filter(self._selection.matches, entries))
-        self._version = version
+        self._behind = version
 
     def expire(self) -> bytes:
         """End as if the history had been compacted, and give the last line, which says so."""
@@ -110,6 +109,8 @@ class Watch:
         return self._store.listen(self.kind, wake)
 
     def _read(self, limit: int) -> Sequence[bytes]:
+        if self._behind is not None:
+            self._go_back(self._behind)
         if self._initial:
             entries = [self._initial.popleft() for _ in range(min(limit, len(self._initial)))]
             return [_line(b"ADDED", self.kind, entry.raw) for entry in entries]
@@ -134,6 +135,14 @@ class Watch:
             self._announce_end = bool(options.initial_events) and options.bookmarks
         elif not options.at_least:
             self._version = store.version
+
+    def _go_back(self, version: int) -> None:
+        try:
+            entries = self._store.entries_at(self.kind, version, self._prefix.removesuffix("/"))
+        except ExpiredError:
+            entries = ()  # and the events after it are gone, too, as will be told
+        self._initial = deque(filter(self._selection.matches, entries))
+        self._version, self._behind = version, None
 
     def _read_events(self, limit: int) -> Sequence[bytes]:
         lines: list[bytes] = []

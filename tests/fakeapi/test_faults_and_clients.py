@@ -228,6 +228,17 @@ class TestKubernetesAsyncio:
         await follow(core, seen, 2, timeout_seconds=1)
         assert seen == ["ADDED a"]
 
+    async def test_its_bookmarks_come_twice(self, cluster: FakeCluster, core: Any) -> None:
+        cluster.faults.plan(fault("duplicate").by(THEIRS))
+        seen: list[str] = []
+        async with asyncio.timeout(20), watch.Watch() as watching:
+            asked = {"allow_watch_bookmarks": True, "timeout_seconds": 3}
+            async for event in watching.stream(core.list_namespaced_pod, "default", **asked):
+                seen.append(event["type"])
+                if len(seen) == 2:
+                    break
+        assert seen == ["BOOKMARK", "BOOKMARK"]
+
     async def test_compaction_expires_what_it_resumes(
         self, cluster: FakeCluster, core: Any
     ) -> None:

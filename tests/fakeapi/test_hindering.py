@@ -235,6 +235,32 @@ class TestStaleness:
         assert late.seen[0][1:] == ("ADDED", "a")
         assert late.seen[-1][1:] == ("DELETED", "a")
 
+    async def test_a_stale_start_that_is_compacted_before_it_is_read_expires(
+        self, cluster: VirtualCluster, transport: LocalTransport
+    ) -> None:
+        for name in "ab":
+            await create(transport, name)
+        rules = fault("stale"), fault("latency", seconds=5, when="after")
+        follower = await follow(cluster, *rules, resourceVersion="0")
+        cluster.api.store.compact(cluster.api.store.version)
+        await cluster.clock.advance(5)
+        assert [frame[1:] for frame in follower.seen] == [("ERROR", "Expired")]
+
+    async def test_a_streamed_list_from_a_cache_announces_its_end(
+        self, cluster: VirtualCluster, transport: LocalTransport
+    ) -> None:
+        for name in "ab":
+            await create(transport, name)
+        asked = {
+            "resourceVersion": "0",
+            "resourceVersionMatch": "NotOlderThan",
+            "sendInitialEvents": "true",
+            "allowWatchBookmarks": "true",
+        }
+        follower = await follow(cluster, fault("stale"), **asked)
+        shown = [("ADDED", "a"), ("BOOKMARK", ""), ("ADDED", "b")]
+        assert [frame[1:] for frame in follower.seen] == shown
+
 
 async def follow_from(cluster: VirtualCluster, version: str) -> Follower:
     follower = Follower(cluster, resourceVersion=version)
