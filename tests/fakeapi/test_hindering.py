@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import orjson
 import pytest
@@ -13,8 +12,7 @@ from extender.kube.transport import Request, TransportError
 from fakeapi import VirtualCluster
 from fakeapi.faults import Fault, fault
 from fakeapi.transport import LocalTransport
-
-MAPS = "/api/v1/namespaces/default/configmaps"
+from tests.fakeapi.hindered import MAPS, config_map, create, follow, names
 
 
 @pytest.fixture
@@ -26,53 +24,6 @@ async def cluster() -> AsyncIterator[VirtualCluster]:
 @pytest.fixture
 def transport(cluster: VirtualCluster) -> LocalTransport:
     return cluster.local_transport("tester/1")
-
-
-def config_map(name: str) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "default"}
-    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}
-
-
-async def create(transport: LocalTransport, name: str) -> int:
-    body = orjson.dumps({"metadata": {"name": name}})
-    return (await transport.request(Request("POST", MAPS, body=body))).status
-
-
-async def names(transport: LocalTransport, **query: str) -> list[str]:
-    answer = await transport.request(Request("GET", MAPS, tuple(query.items())))
-    assert answer.status == 200, answer.body
-    return [item["metadata"]["name"] for item in orjson.loads(answer.body)["items"]]
-
-
-class Follower:
-    """Collects what a watch shows and when, and how it ends."""
-
-    def __init__(self, cluster: VirtualCluster, **query: str) -> None:
-        self.seen: list[tuple[float, str, str]] = []
-        self.end = ""
-        self._clock = cluster.clock
-        self._task = asyncio.create_task(self._follow(cluster.local_transport("tester/1"), query))
-
-    async def _follow(self, transport: LocalTransport, query: dict[str, str]) -> None:
-        asked = Request("GET", MAPS, (("watch", "true"), *query.items()))
-        try:
-            async with transport.stream(asked) as stream:
-                async for line in stream:
-                    frame = orjson.loads(line)
-                    what = frame["object"].get("metadata", {}).get("name", "")
-                    reason = what or frame["object"].get("reason", "")
-                    self.seen.append((self._clock.monotonic(), frame["type"], reason))
-            self.end = "ended"
-        except TransportError:
-            self.end = "broken"
-
-
-async def follow(cluster: VirtualCluster, *faults: Fault, **query: str) -> Follower:
-    """Watch from now on under a plan."""
-    cluster.faults.plan(*faults)
-    follower = Follower(cluster, **{"resourceVersion": str(cluster.api.store.version), **query})
-    await cluster.clock.advance(0)
-    return follower
 
 
 class TestRequests:
@@ -167,105 +118,6 @@ class TestRequests:
         cluster.faults.plan(fault(500).by("tester/*"))
         assert await create(transport, "a") == 500
         assert await create(cluster.local_transport(), "a") == 201
-
-
-class TestStaleness:
-    async def test_a_list_from_a_cache_lacks_the_newest_events(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        for name in "abc":
-            await create(transport, name)
-        cluster.faults.plan(fault("stale", behind=1).on((), "configmaps"))
-        assert await names(transport, resourceVersion="0") == ["a", "b"]
-        assert await names(transport, resourceVersion="0", limit="1") == ["a", "b"]
-        assert await names(transport) == ["a", "b", "c"]
-        assert cluster.faults.injected == (2,)
-
-    async def test_it_is_never_older_than_what_the_client_has_seen(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        for name in "ab":
-            await create(transport, name)
-        seen = str(cluster.api.store.version)
-        await create(transport, "c")
-        cluster.faults.plan(fault("stale", behind=9))
-        assert await names(transport, resourceVersion=seen) == ["a", "b"]
-
-    async def test_what_is_yet_to_come_stays_a_504(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        await create(transport, "a")
-        cluster.faults.plan(fault("stale"))
-        asked = Request("GET", MAPS, (("resourceVersion", "999999"),))
-        assert (await transport.request(asked)).status == 504
-
-    async def test_it_is_never_older_than_the_history(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        await create(transport, "a")
-        cluster.api.store.compact(cluster.api.store.version)
-        cluster.faults.plan(fault("stale", behind=9))
-        assert await names(transport, resourceVersion="0") == ["a"]
-
-    async def test_a_list_says_the_version_it_shows(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        for name in "ab":
-            await create(transport, name)
-        cluster.faults.plan(fault("stale"))
-        answer = await transport.request(Request("GET", MAPS, (("resourceVersion", "0"),)))
-        version = orjson.loads(answer.body)["metadata"]["resourceVersion"]
-        cluster.faults.end()
-        follower = await follow_from(cluster, version)
-        assert [frame[1:] for frame in follower.seen] == [("ADDED", "b")]
-
-    async def test_a_watch_from_a_cache_shows_again_what_the_client_knew(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        for name in "abc":
-            await create(transport, name)
-        follower = await follow(cluster, fault("stale", behind=2), resourceVersion="0")
-        assert [frame[1:] for frame in follower.seen] == [
-            ("ADDED", "a"),
-            ("ADDED", "b"),
-            ("ADDED", "c"),
-        ]
-        await transport.request(Request("DELETE", f"{MAPS}/a"))
-        late = await follow(cluster, fault("stale", behind=1), resourceVersion="0")
-        assert late.seen[0][1:] == ("ADDED", "a")
-        assert late.seen[-1][1:] == ("DELETED", "a")
-
-    async def test_a_stale_start_that_is_compacted_before_it_is_read_expires(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        for name in "ab":
-            await create(transport, name)
-        rules = fault("stale"), fault("latency", seconds=5, when="after")
-        follower = await follow(cluster, *rules, resourceVersion="0")
-        cluster.api.store.compact(cluster.api.store.version)
-        await cluster.clock.advance(5)
-        assert [frame[1:] for frame in follower.seen] == [("ERROR", "Expired")]
-
-    async def test_a_streamed_list_from_a_cache_announces_its_end(
-        self, cluster: VirtualCluster, transport: LocalTransport
-    ) -> None:
-        for name in "ab":
-            await create(transport, name)
-        asked = {
-            "resourceVersion": "0",
-            "resourceVersionMatch": "NotOlderThan",
-            "sendInitialEvents": "true",
-            "allowWatchBookmarks": "true",
-        }
-        follower = await follow(cluster, fault("stale"), **asked)
-        shown = [("ADDED", "a"), ("BOOKMARK", ""), ("ADDED", "b")]
-        assert [frame[1:] for frame in follower.seen] == shown
-
-
-async def follow_from(cluster: VirtualCluster, version: str) -> Follower:
-    follower = Follower(cluster, resourceVersion=version)
-    await cluster.clock.advance(0)
-    return follower
 
 
 class TestWatches:
