@@ -104,6 +104,8 @@ class NodeColumns:
         scalars = resources.scalars
         listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
         listed += [scalars.get(name, 0) for name in self._scalars]
+        if min(listed) >= -BOUND and max(listed) <= BOUND:
+            return listed
         return [bounded(amount) for amount in listed]
 
     def _write(self, row: int, node: Node) -> None:
