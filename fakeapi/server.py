@@ -95,7 +95,7 @@ class Server:
     ) -> None:
         self.management = management or Management(api)
         self._api = api
-        self._errands = Errands(api.outbox, post)
+        self._errands = Errands(api.outbox, post, clock)
         self._clock = clock
         self._rng = rng
         self._patience = patience

@@ -29,7 +29,7 @@ from extender.kube.http_transport import user_agent
 from fakeapi.api import Api, Request, Response, Watch, parse_query
 from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import JSON
-from fakeapi.webhooks import Errands, refuse
+from fakeapi.webhooks import Errands, post
 
 BATCH: Final = 100
 BOOKMARK_SECONDS: Final = 60.0
@@ -132,7 +132,7 @@ class LocalTransport:
     ) -> None:
         self._record = record
         self._api = api
-        self._errands = Errands(api.outbox, refuse)
+        self._errands = Errands(api.outbox, post, clock)
         self._clock = clock
         self._rng = rng
         self._feeds: set[WatchFeed] = set()
