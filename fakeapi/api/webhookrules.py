@@ -1,7 +1,7 @@
 """Rules of validation on configurations of admission webhooks.
 
-As upstream's, with two more: ``matchConditions`` are refused, since CEL is not evaluated here, and
-a CA bundle must be PEM, which upstream finds out only when the webhook is called.
+As upstream's, with two more: without the extra ``cel`` there can be no ``matchConditions``, and a
+CA bundle must be PEM, which upstream finds out only when the webhook is called.
 
 Sources: pkg/apis/admissionregistration/validation/validation.go,
 k8s.io/apiserver/pkg/util/webhook/validation.go, v1.37.
@@ -15,6 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakeapi.api.causes import duplicate, forbidden_field, invalid_value, required, unsupported
+from fakeapi.api.cel.engine import MISSING, is_installed
+from fakeapi.api.cel.references import Scope
+from fakeapi.api.cel.rules import fault_of
 from fakeapi.api.crds.conversions import service_faults, url_faults
 from fakeapi.api.errors import Cause
 from fakeapi.api.naming import (
@@ -25,8 +28,6 @@ from fakeapi.api.naming import (
 )
 
 Object = Mapping[str, Any]
-
-UNEVALUATED: Final = "match conditions are CEL expressions, which are not evaluated here"
 
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
@@ -41,6 +42,8 @@ _LONGEST_SECONDS: Final = 30
 _LEAST_SEGMENTS: Final = 3
 _UNARY: Final = ("Exists", "DoesNotExist")
 _BINARY: Final = ("In", "NotIn")
+_MOST_CONDITIONS: Final = 64
+_VARIABLES: Final[Scope] = {"object": None, "oldObject": None, "request": None}
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
@@ -76,8 +79,7 @@ def _webhook(webhook: Object, path: str) -> Iterator[Cause]:
         yield from _selector(webhook.get(name) or {}, f"{path}.{name}")
     yield from _choice(webhook, "reinvocationPolicy", path)
     yield from _client(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
-    if webhook.get("matchConditions"):
-        yield forbidden_field(f"{path}.matchConditions", UNEVALUATED)
+    yield from _conditions(webhook.get("matchConditions") or (), f"{path}.matchConditions")
     versions = webhook.get("admissionReviewVersions") or ()
     yield from _reviews(versions, f"{path}.admissionReviewVersions")
 
@@ -210,6 +212,34 @@ def _holds_certificates(bundle: bytes) -> bool:
     except (ssl.SSLError, ValueError):
         return False
     return True
+
+
+def _conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
+    if conditions and not is_installed():
+        yield forbidden_field(path, MISSING)
+        return
+    if len(conditions) > _MOST_CONDITIONS:
+        message = f"Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
+        yield Cause("FieldValueTooMany", message, path)
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        where = f"{path}[{index}]"
+        yield from _expression(condition.get("expression") or "", f"{where}.expression")
+        name = condition.get("name") or ""
+        if not name:
+            yield required(f"{where}.name")
+        elif wrong := wrong_label_key(name):
+            yield invalid_value(f"{where}.name", name, wrong)
+        if name in seen:
+            yield duplicate(f"{where}.name", name)
+        seen.add(name)
+
+
+def _expression(expression: str, path: str) -> Iterator[Cause]:
+    if not expression.strip():
+        yield required(path)
+    elif fault := fault_of(expression, _VARIABLES, "boolean"):
+        yield invalid_value(path, expression, fault)
 
 
 def _reviews(versions: Sequence[str], path: str) -> Iterator[Cause]:

@@ -59,7 +59,7 @@ class Webhook:
     fails_open: bool
     equivalent: bool
     reinvoked: bool
-    conditional: bool
+    conditions: tuple[str, ...]
 
 
 class Configured:
@@ -110,7 +110,10 @@ def _webhook(place: tuple[str, str, int], role: Role, document: Mapping[str, Any
         fails_open=document.get("failurePolicy") == "Ignore",
         equivalent=document.get("matchPolicy", "Equivalent") == "Equivalent",
         reinvoked=document.get("reinvocationPolicy") == "IfNeeded",
-        conditional=bool(document.get("matchConditions")),
+        conditions=tuple(
+            condition.get("expression", "").strip()
+            for condition in document.get("matchConditions") or ()
+        ),
     )
 
 

@@ -18,12 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fakeapi.api.errors import forbidden, internal_error, not_found
+from fakeapi.api.errors import internal_error, not_found
 from fakeapi.api.hooks.attributes import DELETE, Attributes, is_namespace
 from fakeapi.api.hooks.configured import Rule, Webhook
 from fakeapi.api.hooks.forms import Shapes
 from fakeapi.api.rehearsing import Objects
-from fakeapi.api.webhookrules import UNEVALUATED
 from fakeapi.kinds import Kind
 from fakeapi.kinds.builtin import NAMESPACES
 from fakeapi.store import Document
@@ -57,7 +56,7 @@ def is_exempt(resource: Kind) -> bool:
 def invocation_of(
     webhook: Webhook, attributes: Attributes, objects: Objects, shapes: Shapes
 ) -> Invocation | None:
-    """Give how a webhook is to be asked, None if it is not; raises StatusError (403, 404, 500)."""
+    """Give how a webhook is to be asked, None if it is not; raises StatusError (404, 500)."""
     if not _matches_object(webhook.objects, attributes):
         return None
     resource = _resource(webhook, attributes, shapes)
@@ -65,8 +64,6 @@ def invocation_of(
         return None
     if isinstance(webhook.objects, SelectorError):
         raise internal_error(str(webhook.objects))
-    if webhook.conditional:
-        raise forbidden(attributes.asked.resource, attributes.name, UNEVALUATED)
     return Invocation(webhook, resource)
 
 

@@ -27,6 +27,7 @@ from fakeapi.api.hooks.attributes import (
     Attributes,
     options_document,
 )
+from fakeapi.api.hooks.conditions import conditions_hold
 from fakeapi.api.hooks.configured import Role, Webhook
 from fakeapi.api.hooks.forms import Shapes
 from fakeapi.api.hooks.matching import Invocation, invocation_of, is_exempt
@@ -196,7 +197,7 @@ class Reviewers:
         self, webhook: Webhook, attributes: Attributes, invoked: _Invoked | None = None
     ) -> Document | None:
         """Ask one mutating webhook; gives the object if it has changed."""
-        invocation = invocation_of(webhook, attributes, self._objects, self._shapes)
+        invocation = self._invocation(webhook, attributes)
         if invocation is None:
             return None
         [outcome] = self._webhooks.ask([(invocation, attributes)], self._shapes)
@@ -210,6 +211,13 @@ class Reviewers:
             if webhook.reinvoked:
                 invoked.before.add(webhook.place)
         return after
+
+    def _invocation(self, webhook: Webhook, attributes: Attributes) -> Invocation | None:
+        """Give how a webhook is to be asked, None if it is not; raises StatusError."""
+        found = invocation_of(webhook, attributes, self._objects, self._shapes)
+        if found is None or not conditions_hold(found, attributes, self._shapes):
+            return None
+        return found
 
     def _patched(
         self, invocation: Invocation, attributes: Attributes, verdict: Verdict
@@ -228,7 +236,7 @@ class Reviewers:
         return patched(self._shapes, attributes.kind, form, document, operations)
 
     def _judge(self, hooks: Sequence[Webhook], attributes: Attributes) -> None:
-        found = [invocation_of(hook, attributes, self._objects, self._shapes) for hook in hooks]
+        found = [self._invocation(hook, attributes) for hook in hooks]
         invocations = [invocation for invocation in found if invocation is not None]
         asked = [(invocation, attributes) for invocation in invocations]
         outcomes = self._webhooks.ask(asked, self._shapes)

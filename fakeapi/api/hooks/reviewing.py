@@ -63,11 +63,12 @@ def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) ->
             "could not create admission objects: webhook does not accept known AdmissionReview "
             f"versions {accepted}"
         )
-    request = _request(invocation, attributes, shapes)
+    request = request_of(invocation, attributes, shapes)
     return {"kind": _KIND, "apiVersion": f"{_GROUP}/{known[0]}", "request": request}
 
 
-def _request(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
+def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
+    """Give what a webhook is told about a request, without a uid."""
     asked, form = attributes.asked, invocation.resource
     kind = object_kind(invocation, attributes)
     names = {
