@@ -22,6 +22,10 @@ def selecting(key: str = "a", operator: str = "Exists", *values: str) -> dict[st
     return {"matchExpressions": [requirement]}
 
 
+def conditions(*found: dict[str, Any]) -> dict[str, Any]:
+    return {"matchConditions": list(found)}
+
+
 def service(**fields: Any) -> dict[str, Any]:
     return {"clientConfig": {"service": {"namespace": "n", "name": "s", **fields}}}
 
@@ -302,11 +306,53 @@ FAULTS: list[tuple[str, dict[str, Any], str, str, str]] = [
         "unable to load root certificates: unable to parse bytes as PEM block",
     ),
     (
-        "match conditions",
-        {"matchConditions": [{"name": "a", "expression": "true"}]},
+        "a condition without a name",
+        conditions({"expression": "true"}),
+        "matchConditions[0].name",
+        REQUIRED,
+        "Required value",
+    ),
+    (
+        "a condition whose name is none",
+        conditions({"name": "a b", "expression": "true"}),
+        "matchConditions[0].name",
+        INVALID,
+        'Invalid value: "a b": name part must consist of',
+    ),
+    (
+        "two conditions of one name",
+        conditions(*[{"name": "a", "expression": "true"}] * 2),
+        "matchConditions[1].name",
+        "FieldValueDuplicate",
+        'Duplicate value: "a"',
+    ),
+    (
+        "a condition that says nothing",
+        conditions({"name": "a", "expression": " "}),
+        "matchConditions[0].expression",
+        REQUIRED,
+        "Required value",
+    ),
+    (
+        "a condition that is no expression",
+        conditions({"name": "a", "expression": "object.x =="}),
+        "matchConditions[0].expression",
+        INVALID,
+        "compilation failed: ERROR: <input>:1:",
+    ),
+    (
+        "a condition on what there is not",
+        conditions({"name": "a", "expression": "thing.x == 1"}),
+        "matchConditions[0].expression",
+        INVALID,
+        "undeclared reference to 'thing'",
+    ),
+    (
+        "too many conditions",
+        conditions(*[{"name": f"a{n}", "expression": "true"} for n in range(65)]),
         "matchConditions",
-        FORBIDDEN,
-        "Forbidden: match conditions are CEL expressions, which are not evaluated here",
+        "FieldValueTooMany",
+        "Too many: 65: must have at most 64 items",
     ),
 ]
 

@@ -160,6 +160,49 @@ class TestEquivalentForms:
         assert not recorder.requests
 
 
+class TestMatchConditions:
+    @pytest.mark.parametrize(
+        ("expressions", "asked"),
+        [
+            (["true"], 1),
+            (["object.metadata.name == 'a'", "oldObject == null"], 1),
+            (["request.operation == 'CREATE'", "request.userInfo.username != 'ada'"], 1),
+            (["object.metadata.name.startsWith('b')"], 0),
+            (["object.missing.x", "false"], 0),
+            (["false", "object.missing.x"], 0),
+        ],
+    )
+    def test_all_must_hold(
+        self, ask: Any, configure: Configure, expressions: list[str], asked: int
+    ) -> None:
+        conditions = [{"name": f"c{n}", "expression": e} for n, e in enumerate(expressions)]
+        recorder = configure("validating", matchConditions=conditions)
+        assert ask("POST", MAPS, named())[0] == 201
+        assert len(recorder.requests) == asked
+
+    def test_what_cannot_be_told_is_by_the_failure_policy_no(
+        self, ask: Any, configure: Configure
+    ) -> None:
+        conditions = [{"name": "a", "expression": "object.missing.x"}]
+        recorder = configure("mutating", matchConditions=conditions, failurePolicy="Ignore")
+        assert ask("POST", MAPS, named())[0] == 201
+        assert not recorder.requests
+
+    def test_what_cannot_be_told_is_refused_in_upstreams_words(
+        self, ask: Any, configure: Configure
+    ) -> None:
+        conditions = [{"name": "a", "expression": "object.missing.x"}]
+        configure("mutating", matchConditions=conditions)
+        status, refusal = ask("POST", MAPS, named())
+        assert (status, refusal["message"]) == (
+            403,
+            (
+                "configmaps \"a\" is forbidden: expression 'object.missing.x' resulted in error: "
+                "no such key: missing"
+            ),
+        )
+
+
 def test_nobody_is_asked_about_configurations(ask: Any, configure: Configure) -> None:
     recorder = configure("validating", "*/*")
     for role in ("mutating", "validating"):
@@ -198,7 +241,7 @@ def test_a_configuration_counts_from_its_creation_to_its_end(ask: Any, api: Api)
             500,
             "Near",
         ),
-        ({"matchConditions": [{"name": "a", "expression": "true"}]}, 403, "not evaluated here"),
+        ({"matchConditions": [{"name": "a", "expression": "object.x.y"}]}, 403, "no such key: x"),
     ],
 )
 def test_what_nobody_has_checked_refuses_what_it_is_about(
