@@ -29,6 +29,7 @@ from fakeapi.api.outcalls import (
     OutCall,
     OutCallError,
     SuspendedError,
+    told,
 )
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ class Errands:
 async def _ask(call: OutCall) -> bytes:
     assert call.hook is not None
     answer = call.hook(orjson.loads(call.body))
-    return orjson.dumps(await answer if isawaitable(answer) else answer)
+    return told(await answer if isawaitable(answer) else answer)
 
 
 async def post(call: OutCall) -> bytes:
@@ -133,7 +134,7 @@ def _context(ca_bundle: bytes) -> ssl.SSLContext:
 
 def _answered(status: int, body: bytes) -> str:
     """Word an answer that says no, as client-go does; a Status speaks for itself."""
-    told = body.decode(errors="replace").strip()
+    text = body.decode(errors="replace").strip()
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -143,9 +144,9 @@ def _answered(status: int, body: bytes) -> str:
     if status in _WORDS:
         return _WORDS[status]
     if status == 403:
-        return told or "unknown"
+        return text or "unknown"
     if status >= 500:
-        shown = orjson.dumps(told or "unknown").decode()
+        shown = orjson.dumps(text or "unknown").decode()
         return f"an error on the server ({shown}) has prevented the request from succeeding"
     return f"the server responded with the status code {status} but did not return more information"
 

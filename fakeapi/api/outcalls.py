@@ -37,6 +37,8 @@ Review = dict[str, Any]
 Hook = Callable[[Review], "Review | Awaitable[Review]"]
 """Takes a review and gives it answered; raises OutCallError for a call that fails."""
 
+_ANSWER: Final = ("kind", "apiVersion", "response")
+
 MOST_CALLS: Final = 1_000
 """How many calls one request may make; it would take a loop to make more."""
 
@@ -149,6 +151,13 @@ class Outbox:
 
 def _ask(hook: Hook, body: bytes) -> bytes | OutCallError:
     try:
-        return orjson.dumps(hook(orjson.loads(body)))
+        return told(hook(orjson.loads(body)))
     except OutCallError as error:
         return error
+
+
+def told(answer: Any) -> bytes:
+    """Encode what a hook has answered; its question, which many give back, nobody reads again."""
+    if isinstance(answer, dict):
+        answer = {name: answer[name] for name in _ANSWER if name in answer}
+    return orjson.dumps(answer)

@@ -49,15 +49,15 @@ def test_a_plain_hook_is_called_on_the_spot_and_once_for_all_attempts() -> None:
 
     def hook(review: Review) -> Review:
         seen.append(review)
-        return {"n": len(seen)}
+        return {"response": len(seen), "request": "not read again"}
 
     outbox, attempts = Outbox(), Attempts()
     call = OutCall("https://a", b'{"kind":"K"}', hook=hook)
     for _ in range(2):
         with outbox.attempt(attempts):
-            assert outbox.ask(call) == b'{"n":1}'
+            assert outbox.ask(call) == b'{"response":1}'
     assert seen == [{"kind": "K"}]
-    assert outbox.ask(call) == b'{"n":2}'
+    assert outbox.ask(call) == b'{"response":2}'
 
 
 def test_an_async_hook_is_left_to_the_driver() -> None:
