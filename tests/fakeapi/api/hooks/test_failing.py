@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
-import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fakeapi.api import Api, Request, Response
+from fakeapi.api import Api
 from fakeapi.api.outcalls import AnsweredError, OutCallError
-from fakeapi.clock import VirtualClock
-from fakeapi.harness import create_api
 from tests.fakeapi.api.hooks.conftest import Configure, Told
 from tests.fakeapi.reviewing import (
     Hook,
@@ -22,9 +16,7 @@ from tests.fakeapi.reviewing import (
     add,
     answered,
     answering,
-    configuration,
     patching,
-    webhook,
 )
 
 Tell = Callable[..., Told]
@@ -49,10 +41,6 @@ def failing(error: Exception) -> Hook:
         raise error
 
     return hook
-
-
-def uid(review: Review) -> str:
-    return str(review["request"]["uid"])
 
 
 class TestRefusals:
@@ -376,32 +364,3 @@ class TestDryRuns:
         assert tell("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200
         assert recorder.seen("dryRun") == [True]
         assert tell("GET", f"{MAPS}/m")[0] == 200
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 500) | st.sampled_from(("", "e30=", "W10=", "uid")),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(("message", "code", "op", "path")), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-RESPONSES = st.dictionaries(
-    st.sampled_from(("allowed", "status", "patch", "patchType", "warnings")), JSON
-)
-
-
-@given(response=RESPONSES | JSON, role=st.sampled_from(("mutating", "validating")))
-def test_whatever_a_webhook_says_is_an_answer_or_a_refusal(response: Any, role: str) -> None:
-    api = create_api(VirtualClock(), Random(7), history=10)
-    api.load([configuration(role, webhook(NAME))])
-
-    def hook(review: Review) -> Review:
-        given = {"uid": uid(review), **response} if isinstance(response, dict) else response
-        return {**answered(review), "response": given}
-
-    api.webhooks.hooks[NAME] = hook
-    answer = api.handle(Request("POST", MAPS, body=orjson.dumps(MAP)))
-    assert isinstance(answer, Response)
-    told = orjson.loads(answer.body)
-    assert told.get("code", answer.status) == answer.status
