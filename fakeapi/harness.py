@@ -31,6 +31,7 @@ from fakeapi.api.authentication import ANONYMOUS
 from fakeapi.api.changes import History
 from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import User
+from fakeapi.api.outcalls import Hook
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.clock import VirtualClock
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
@@ -200,6 +201,10 @@ class FakeCluster(ServedCluster):
     without credentials are refused. ``rbac``: the roles and bindings in the store are enforced, and
     clients without credentials are ``system:anonymous``, as upstream has it. ``release`` is the one
     that the server says it is (ReleaseError).
+
+    ``webhooks`` are functions, plain or async, that stand in for admission webhooks, by name: each
+    takes an AdmissionReview and gives it answered. ``services`` are the URLs of services that
+    webhooks name, by ``namespace/name``.
     """
 
     def __init__(
@@ -216,9 +221,13 @@ class FakeCluster(ServedCluster):
         tokens: Mapping[str, User] | None = None,
         rbac: bool = False,
         release: str = DEFAULT_RELEASE.name,
+        webhooks: Mapping[str, Hook] | None = None,
+        services: Mapping[str, str] | None = None,
     ) -> None:
         own = VirtualClock.like_the_host()
         world = create_world(clock or own, seed, history, Release(release))
+        world.api.webhooks.hooks.update(webhooks or {})
+        world.api.services.update(services or {})
         if rbac:
             world.api.enforce_rbac()
         nobody = ANONYMOUS if rbac else None
@@ -238,9 +247,12 @@ class FakeCluster(ServedCluster):
         tls: bool = False,
         token: str = "",
         rbac: bool = False,
+        services: Mapping[str, str] | None = None,
     ) -> ProcessCluster:
         """Give a cluster in a process of its own, as a context manager."""
         arguments = ["--run", run, "--seed", str(seed)]
+        for service, url in (services or {}).items():
+            arguments += ["--service", f"{service}={url}"]
         arguments += [flag for flag, is_set in (("--tls", tls), ("--rbac", rbac)) if is_set]
         return ProcessCluster((*arguments, *(["--token", token] if token else [])))
 
@@ -275,7 +287,14 @@ class VirtualCluster(SocketlessCluster):
     """
 
     def __init__(
-        self, *, run: str = DEFAULT_RUN, seed: int = 0, history: int = DEFAULT_HISTORY
+        self,
+        *,
+        run: str = DEFAULT_RUN,
+        seed: int = 0,
+        history: int = DEFAULT_HISTORY,
+        webhooks: Mapping[str, Hook] | None = None,
     ) -> None:
         clock = VirtualClock()
-        super().__init__(create_world(clock, seed, history), parse_run(run), clock)
+        world = create_world(clock, seed, history)
+        world.api.webhooks.hooks.update(webhooks or {})
+        super().__init__(world, parse_run(run), clock)

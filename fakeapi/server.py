@@ -103,7 +103,7 @@ class Server:
         self.management = management or Management(api, clock.now_ns)
         self._carrier = Carrier(self.management.faults, clock)
         self._api = api
-        self._errands = Errands(api.outbox, post)
+        self._errands = Errands(api.outbox, post, clock)
         self._clock = clock
         self._rng = rng
         self._patience = patience

@@ -55,18 +55,43 @@ def serve_fakeapi(
     rbac: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--rbac", help="Enforce the roles and bindings that there are.")
     ] = False,
+    service: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--service",
+            metavar="NAMESPACE/NAME=URL",
+            help="Where a service is that webhooks name; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Serve a Kubernetes API from this process."""
+    services = dict(_read_service(text) for text in service or ())
 
     def create() -> FakeCluster:
         return FakeCluster(
-            run=run, seed=seed, host=host, port=port, tls=tls, token=token, rbac=rbac
+            run=run,
+            seed=seed,
+            host=host,
+            port=port,
+            tls=tls,
+            token=token,
+            rbac=rbac,
+            services=services,
         )
 
     try:
         asyncio.run(_serve(create, load or [], faults, kubeconfig_out))
     except (MissingExtraError, UnknownPartError) as error:
         raise ConfigError(str(error)) from None
+
+
+def _read_service(text: str) -> tuple[str, str]:
+    """Read ``namespace/name=URL``; raises ConfigError."""
+    service, _, url = text.partition("=")
+    namespace, _, name = service.partition("/")
+    if not namespace or not name or not url.startswith("https://"):
+        raise ConfigError(f"--service: {text!r}; expected NAMESPACE/NAME=https://HOST[:PORT]")
+    return service, url
 
 
 async def _serve(

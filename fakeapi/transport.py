@@ -31,7 +31,7 @@ from fakeapi.api.faulting import Faults
 from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import JSON
 from fakeapi.hindering import Carrier, HinderedWatch, Watched
-from fakeapi.webhooks import Errands, refuse
+from fakeapi.webhooks import Errands, post
 
 BATCH: Final = 100
 BOOKMARK_SECONDS: Final = 60.0
@@ -139,7 +139,7 @@ class LocalTransport:
         self._agent = agent or user_agent()
         self._record = record
         self._api = api
-        self._errands = Errands(api.outbox, refuse)
+        self._errands = Errands(api.outbox, post, clock)
         self._clock = clock
         self._rng = rng
         self._feeds: set[WatchFeed] = set()

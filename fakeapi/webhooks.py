@@ -1,40 +1,67 @@
 """Calling webhooks for an API that waits for nothing (:mod:`fakeapi.api.outcalls`).
 
-:class:`Errands` drives the API: it makes the calls that the API asks for and begins again with the
-answers. Calls are HTTPS; the certificate must be signed by the caller's CA bundle, or by one that
-the system trusts where there is none.
+:class:`Errands` drives the API: it makes the calls that the API asks for, several at once where
+they do not depend on each other, and begins again with the answers. Others are served meanwhile.
+How long a call may take is told by the world's clock.
+
+Calls are HTTPS; the certificate must be signed by the caller's CA bundle, or by one that the system
+trusts where there is none.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from inspect import isawaitable
 from typing import Final, TypeVar
 
 import aiohttp
+import orjson
 
+from extender.kube.clock import Clock
 from fakeapi.api.outcalls import (
     MOST_CALLS,
+    AnsweredError,
     Attempts,
     Outbox,
     OutCall,
     OutCallError,
     SuspendedError,
+    told,
 )
 
 T = TypeVar("T")
 Send = Callable[[OutCall], Awaitable[bytes]]
 """Makes a call and gives the body of its answer; raises OutCallError."""
 
-_OK: Final = 200
+_REMEMBERED: Final = 64
+_OVERDUE: Final = "context deadline exceeded"
+_UNPARSED: Final = "unable to load root certificates: unable to parse bytes as PEM block"
+_WORDS: Final = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    406: "the server was unable to respond with a content type that the client supports",
+    409: "the server reported a conflict",
+    415: "the media type of the request body is not supported by the server",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be "
+    "processing the request",
+}
 
 
 class Errands:
-    """Makes what an API asks for happen, by ``send``."""
+    """Makes what an API asks for happen, by ``send``, in the time of ``clock``."""
 
-    def __init__(self, outbox: Outbox, send: Send) -> None:
+    def __init__(self, outbox: Outbox, send: Send, clock: Clock) -> None:
         self._outbox = outbox
         self._send = send
+        self._clock = clock
 
     async def run(self, act: Callable[[], T]) -> T:
         """Give what ``act`` gives once every call that it needs has been made."""
@@ -44,28 +71,41 @@ class Errands:
                 with self._outbox.attempt(attempts):
                     return act()
             except SuspendedError as suspended:
-                call = suspended.call
+                calls = suspended.calls
             if len(attempts.answers) >= MOST_CALLS:
-                attempts.answers[call] = OutCallError("too many calls for one request")
+                refusal = OutCallError("too many calls for one request")
+                attempts.answers |= dict.fromkeys(calls, refusal)
                 continue
-            try:
-                attempts.answers[call] = await self._send(call)
-            except OutCallError as error:
-                attempts.answers[call] = error
+            answers = await asyncio.gather(*(self._make(call) for call in calls))
+            attempts.answers |= dict(zip(calls, answers, strict=True))
+
+    async def _make(self, call: OutCall) -> bytes | OutCallError:
+        """Make one call, in the time that it has."""
+        making = asyncio.ensure_future(_ask(call) if call.hook is not None else self._send(call))
+        alarm = asyncio.ensure_future(self._clock.sleep(call.timeout_seconds))
+        try:
+            await asyncio.wait((making, alarm), return_when=asyncio.FIRST_COMPLETED)
+            return making.result() if making.done() else OutCallError(_OVERDUE)
+        except OutCallError as error:
+            return error
+        finally:
+            making.cancel()
+            alarm.cancel()
+            await asyncio.gather(making, alarm, return_exceptions=True)
 
 
-async def refuse(call: OutCall) -> bytes:
-    """Make no calls: there are no sockets here."""
-    raise OutCallError(f"no route to {call.url.partition('?')[0]}: there are no sockets here")
+async def _ask(call: OutCall) -> bytes:
+    assert call.hook is not None
+    answer = call.hook(orjson.loads(call.body))
+    return told(await answer if isawaitable(answer) else answer)
 
 
 async def post(call: OutCall) -> bytes:
     """Make a call over HTTPS; raises OutCallError, worded as Go's client words it."""
-    timeout = aiohttp.ClientTimeout(total=call.timeout_seconds)
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     try:
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
             session.post(
                 call.url,
                 data=call.body,
@@ -76,35 +116,52 @@ async def post(call: OutCall) -> bytes:
             ) as answer,
         ):
             body = await answer.read()
-            if answer.status != _OK:
-                why = body.decode(errors="replace").strip() or answer.reason
-                raise OutCallError(f"the server responded with status {answer.status}: {why}")
+            if not answer.ok or answer.status >= 300:
+                raise AnsweredError(_answered(answer.status, body))
             return body
-    except TimeoutError:
-        raise OutCallError("context deadline exceeded") from None
     except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
         raise OutCallError(_worded(error)) from None
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     """Give what connections are checked by; raises OutCallError."""
     try:
         return ssl.create_default_context(cadata=ca_bundle.decode() if ca_bundle else None)
     except (ssl.SSLError, ValueError):
-        raise OutCallError(
-            "unable to load root certificates: unable to parse bytes as PEM block"
-        ) from None
+        raise OutCallError(_UNPARSED) from None
+
+
+def _answered(status: int, body: bytes) -> str:
+    """Word an answer that says no, as client-go does; a Status speaks for itself."""
+    text = body.decode(errors="replace").strip()
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        document = None
+    if isinstance(document, dict) and document.get("kind") == "Status" and document.get("message"):
+        return str(document["message"])
+    if status in _WORDS:
+        return _WORDS[status]
+    if status == 403:
+        return text or "unknown"
+    if status >= 500:
+        shown = orjson.dumps(text or "unknown").decode()
+        return f"an error on the server ({shown}) has prevented the request from succeeding"
+    return f"the server responded with the status code {status} but did not return more information"
 
 
 def _worded(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
         return f"tls: failed to verify certificate: x509: {_reason(error)}"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"dial tcp: lookup {error.host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
         place = f"{error.host}:{error.port}"
         if isinstance(error.os_error, ConnectionRefusedError):
             return f"dial tcp {place}: connect: connection refused"
         return f"dial tcp {place}: {error.os_error.strerror or error.os_error}"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
+    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
         return "EOF"
     return str(error) or type(error).__name__
 

@@ -78,7 +78,9 @@ class World:
         rng, clock = copy_dice(self.rng), clock or self.clock
         store = self.management.snapshots.fork(snapshot)
         api = Api(store, _sources(clock, rng), self.api.builtin, self.api.release)
+        api.services.update(self.api.services)
         api.converters.update(self.api.converters)
+        api.webhooks.hooks.update(self.api.webhooks.hooks)
         api.tokens.adopt(self.api.tokens)
         if self.api.enforces_rbac:
             api.enforce_rbac()

@@ -15,9 +15,11 @@ import orjson
 from fakeapi.api.authorizing import Authorizer
 from fakeapi.api.bodies import read_object
 from fakeapi.api.fieldvalidation import FieldCheck
+from fakeapi.api.hooks import Reviewers
 from fakeapi.api.managers import manager_of
 from fakeapi.api.messages import Request, Response, User
 from fakeapi.api.metadata import Sources, check_document
+from fakeapi.api.outcalls import Outbox
 from fakeapi.api.registry import Registry, Target
 from fakeapi.api.rehearsing import Timeline
 from fakeapi.api.tokens import IssuedTokens
@@ -30,7 +32,10 @@ Identify = Callable[[str], User | None]
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What handlers need beside the objects; ``identify`` knows every token there is."""
+    """What handlers need beside the objects; ``identify`` knows every token there is.
+
+    ``outbox``: through which webhooks are asked, and what is to happen once goes.
+    """
 
     store: Timeline
     kinds: Kinds
@@ -38,17 +43,29 @@ class Services:
     authorizer: Authorizer
     tokens: IssuedTokens
     identify: Identify
+    outbox: Outbox
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; ``user`` is who acts, ``registry`` the real one or a rehearsal."""
+    """One request; ``user`` is who acts, ``registry`` the real one or a rehearsal.
+
+    ``reviewers`` are the webhooks that it has to pass, None if there are none. Those of a resource
+    that has a handler of its own are asked by that handler, those of others by the registry.
+    """
 
     target: Target
     request: Request
     registry: Registry
     services: Services
     user: User
+    reviewers: Reviewers | None = None
+
+    def admitted(self, kind: Kind, document: Document, old: Document | None = None) -> Document:
+        """Give a document that is stored nowhere as webhooks let it pass; raises StatusError."""
+        if self.reviewers is None:
+            return document
+        return self.reviewers.pass_through(kind, document, old)
 
     @property
     def attributed(self) -> Registry:
@@ -57,6 +74,14 @@ class Call:
 
 
 Handler = Callable[[Call], Response]
+
+
+def read_admitted(call: Call, kind: Kind, accepted: tuple[str, ...] = ()) -> Document:
+    """Read a body as :func:`read_typed` does, and let webhooks see it.
+
+    It is something to be created that is stored nowhere. Raises StatusError.
+    """
+    return call.admitted(kind, read_typed(call, kind, accepted))
 
 
 def read_typed(call: Call, kind: Kind, accepted: tuple[str, ...] = ()) -> Document:

@@ -43,6 +43,19 @@ class DeleteOptions:
     dry_run: bool = False
     unsafe: bool = False
 
+    def document(self) -> dict[str, Any]:
+        """Give the options as JSON, what is not said left out."""
+        preconditions = {"uid": self.uid, "resourceVersion": self.version}
+        members = {
+            "gracePeriodSeconds": self.grace_seconds,
+            "preconditions": {k: v for k, v in preconditions.items() if v is not None} or None,
+            "orphanDependents": self.orphan_dependents,
+            "propagationPolicy": self.propagation or None,
+            "dryRun": ["All"] if self.dry_run else None,
+            _UNSAFE: self.unsafe or None,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
 
 def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
     """Read and check the options; raises StatusError (400, 422)."""

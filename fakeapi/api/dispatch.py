@@ -9,7 +9,7 @@ A request passes, in this order: impersonation, authorization, discovery, the ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Final
 
@@ -22,6 +22,7 @@ from fakeapi.api.extending.definitions import Definitions
 from fakeapi.api.extending.forms import Forms
 from fakeapi.api.extending.reviewing import Converter, Hook
 from fakeapi.api.faces import choose_face
+from fakeapi.api.hooks import Asked, Reviewers, Shapes, Webhooks
 from fakeapi.api.impersonating import check_impersonation
 from fakeapi.api.loading import ensure_namespace, load
 from fakeapi.api.messages import TEXT, Request, Response, User
@@ -68,10 +69,12 @@ class Api:
         self.store = store
         self.builtin = kinds
         self.outbox = Outbox()
-        sources = self.outbox.steady(sources)
+        self.services: MutableMapping[str, str] = {}
+        uid, sources = sources.uid, self.outbox.steady(sources)
         self._definitions = Definitions(store, kinds)
-        self._converter = Converter(store, self.outbox, sources)
+        self._converter = Converter(store, self.outbox, sources, self.services)
         self.objects = Forms(store, self._definitions.stored, self._converter)
+        self.webhooks = Webhooks(store, self.outbox, uid, self.services)
         self.registry = Registry(self.objects, sources)
         self.tokens = IssuedTokens(sources.timestamp)
         self.authorizer: Authorizer = AlwaysAllow()
@@ -162,9 +165,11 @@ class Api:
         if target is None or (_everywhere(target) and target.kind.custom and _writes(request)):
             return _nowhere(kinds, group)
         face = choose_face(request, self._sources.timestamp)
+        reviewers = self._reviewers(target, request, user)
 
         def serve(target: Target, request: Request) -> Response | Watch:
-            return _handler(target, request)(self._call(target, request, user))
+            call = self._call(target, request, user, reviewers)
+            return _warned(reviewers, lambda: _handler(target, request)(call))
 
         answer = serve_converted(kinds, target, request, serve)
         return face.of(target.kind).dress(_warn(target.kind, answer))
@@ -179,13 +184,38 @@ class Api:
             raise forbidden_request(attributes)
         return user
 
-    def _call(self, target: Target, request: Request, user: User) -> Call:
+    def _reviewers(self, target: Target, request: Request, user: User) -> Reviewers | None:
+        """Give the webhooks that a request has to pass, None if there are none at all."""
+        if request.method == "GET" or not self.webhooks.any:
+            return None
+        path = (target.namespace, target.name, target.subresource)
+        asked = Asked(user, target.kind, *path, request.query)
+        return Reviewers(self.webhooks, asked, self.objects, Shapes(self.kinds, self._convert))
+
+    def _convert(self, wanted: Kind, given: Kind, document: Document) -> Document:
+        """Give a custom resource in another version; raises StatusError (500), SuspendedError."""
+        assert wanted.custom is not None
+        version = given.api_version
+        [found] = self._converter.convert(wanted, wanted.custom, [document], version)
+        return found
+
+    def _call(
+        self, target: Target, request: Request, user: User, reviewers: Reviewers | None
+    ) -> Call:
         dry = is_dry_run(request.method, request.query)
         registry = self.registry.rehearsing() if dry else self.registry
+        if reviewers is not None and not _has_own_handler(target):
+            registry = registry.reviewed_by(reviewers)
         services = Services(
-            self.objects, self.kinds, self._sources, self.authorizer, self.tokens, self.identify
+            self.objects,
+            self.kinds,
+            self._sources,
+            self.authorizer,
+            self.tokens,
+            self.identify,
+            self.outbox,
         )
-        return Call(target, request, registry, services, user)
+        return Call(target, request, registry, services, user, reviewers)
 
 
 def _nowhere(kinds: Kinds, group: str) -> Response:
@@ -203,6 +233,26 @@ def _warn(kind: Kind, answer: Response | Watch) -> Response | Watch:
     if kind.deprecation and isinstance(answer, Response):
         return replace(answer, warnings=(kind.deprecation, *answer.warnings))
     return answer
+
+
+def _warned(reviewers: Reviewers | None, serve: Callable[[], Response | Watch]) -> Response | Watch:
+    """Give an answer, or a refusal, with what webhooks have warned of."""
+    if reviewers is None:
+        return serve()
+    try:
+        answer = serve()
+    except StatusError as refusal:
+        refusal.warnings = reviewers.warnings
+        raise
+    if isinstance(answer, Response):
+        return replace(answer, warnings=(*answer.warnings, *reviewers.warnings))
+    return answer
+
+
+def _has_own_handler(target: Target) -> bool:
+    if target.kind.custom is not None:
+        return target.subresource in CUSTOM_SUBRESOURCES
+    return (target.kind.resource, target.subresource) in _HANDLERS
 
 
 def _lead_nowhere(call: Call) -> Response:

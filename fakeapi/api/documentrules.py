@@ -15,6 +15,7 @@ from fakeapi.api.causes import invalid_value, missing, required, unsupported
 from fakeapi.api.crds.definitions import definition_faults, name_faults
 from fakeapi.api.errors import Cause
 from fakeapi.api.naming import wrong_config_key, wrong_dns_label, wrong_label_key
+from fakeapi.api.webhookrules import check_webhooks
 from policies.selectors import LabelSelector, Requirement
 
 Object = Mapping[str, Any]
@@ -267,6 +268,7 @@ WHOLE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "ingresses.networking.k8s.io": (_ingress,),
     "jobs.batch": (_job_template("spec"), _TEMPLATE_MOUNTS),
     "leases.coordination.k8s.io": (_lease,),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": (check_webhooks,),
     "nodes": (_node,),
     "persistentvolumeclaims": (_claim,),
     "pods": (_pod, _mounts("spec")),
@@ -276,4 +278,5 @@ WHOLE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "roles.rbac.authorization.k8s.io": (_role,),
     "secrets": (_secret,),
     "statefulsets.apps": (_workload("statefulset", selector_required=True),),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": (check_webhooks,),
 }

@@ -40,7 +40,8 @@ class Cause:
 class StatusError(Exception):
     """A request that is answered with a Status instead of what it asked for.
 
-    ``continue_token`` is put into the Status' metadata (an expired list offers one).
+    ``continue_token`` is put into the Status' metadata (an expired list offers one). ``warnings``
+    become headers of the answer.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class StatusError(Exception):
         self.message = message
         self.details = details
         self.continue_token = continue_token
+        self.warnings: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Give the Status as JSON."""
@@ -77,7 +79,8 @@ class StatusError(Exception):
 
     def response(self) -> Response:
         """Give the answer to send."""
-        return Response(self.code, orjson.dumps(self.document()) + b"\n")
+        body = orjson.dumps(self.document()) + b"\n"
+        return Response(self.code, body, warnings=self.warnings)
 
 
 def _object(kind: Kind, name: str) -> dict[str, Any]:

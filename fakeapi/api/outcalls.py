@@ -1,50 +1,77 @@
 """Calls to webhooks, in the middle of a pure function.
 
 The API is a function from a request to an answer, and waits for nothing. Where it needs to know
-what a webhook says, it *suspends*: it raises :class:`SuspendedError` with the call, whoever drives
-it makes the call, and then everything is done again, this time with the answer at hand. Nothing has
-been written before; time and dice stand still from attempt to attempt, so that the second does what
-the first did, and goes further.
+what webhooks say, it *suspends*: it raises :class:`SuspendedError` with the calls, whoever drives
+it (:mod:`fakeapi.webhooks`) makes them, all at once, and then everything is done again, this time
+with the answers at hand. Nothing has been written before; time and dice stand still from attempt to
+attempt, so that the second does what the first did, and goes further.
 
     attempt 1    convert ... suspended: call A
-    attempt 2    convert (A says ...), write, answer
+    attempt 2    convert (A says ...), review ... suspended: calls B and C
+    attempt 3    convert (A says ...), review (B and C say ...), write, answer
+
+Why not a generator that goes on where it stopped: while a call is under way others are served, and
+what was read before it may have changed. Doing everything again reads everything again, so a stale
+base is refused, and an object that has moved on is shown anew (another body is another call), as
+upstream does when its storage finds a conflict. What has to be done once only, such as one of
+several deletions, goes through :meth:`Outbox.once`.
+
+A *hook*, a function of this process, may stand in for a webhook: a plain one is called on the spot,
+an ``async`` one by the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar
+
+import orjson
 
 from fakeapi.api.metadata import Sources
 
 T = TypeVar("T")
+Review = dict[str, Any]
+Hook = Callable[[Review], "Review | Awaitable[Review]"]
+"""Takes a review and gives it answered; raises OutCallError for a call that fails."""
+
+_ANSWER: Final = ("kind", "apiVersion", "response")
+
 MOST_CALLS: Final = 1_000
 """How many calls one request may make; it would take a loop to make more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutCall:
-    """A POST of JSON; ``host`` is the name that the certificate must bear ("": the URL's)."""
+    """A POST of JSON; ``host`` is the name that the certificate must bear ("": the URL's).
+
+    A ``hook`` is asked in place of the URL.
+    """
 
     url: str
     body: bytes
     ca_bundle: bytes = b""
     host: str = ""
     timeout_seconds: int = 30
+    hook: Hook | None = None
 
 
 class OutCallError(Exception):
     """A call failed; the words are those of Go's client, without the URL."""
 
 
-class SuspendedError(Exception):
-    """Nothing goes on until a call has been made."""
+class AnsweredError(OutCallError):
+    """A call was answered by something that is no review; the words are client-go's."""
 
-    def __init__(self, call: OutCall) -> None:
-        super().__init__(call.url)
-        self.call = call
+
+class SuspendedError(Exception):
+    """Nothing goes on until calls have been made."""
+
+    def __init__(self, calls: Sequence[OutCall]) -> None:
+        super().__init__(", ".join(call.url for call in calls))
+        self.calls = calls
 
 
 @dataclass(slots=True)
@@ -84,23 +111,53 @@ class Outbox:
 
     def ask(self, call: OutCall) -> bytes:
         """Give the answer's body; raises SuspendedError, OutCallError."""
-        if self._attempts is None:
-            raise OutCallError("webhooks are called only while a request is served")
-        answer = self._attempts.answers.get(call)
-        if answer is None:
-            raise SuspendedError(call)
+        [answer] = self.ask_all([call])
         if isinstance(answer, OutCallError):
             raise answer
         return answer
 
+    def ask_all(self, calls: Sequence[OutCall]) -> list[bytes | OutCallError]:
+        """Give the answers' bodies, or what has failed; raises SuspendedError."""
+        answers = [self._answer(call) for call in calls]
+        missing = [c for c, answer in zip(calls, answers, strict=True) if answer is None]
+        if missing and self._attempts is not None:
+            raise SuspendedError(missing)
+        undriven = OutCallError("webhooks are called only while a request is served")
+        return [undriven if answer is None else answer for answer in answers]
+
+    def once(self, what: Hashable, act: Callable[[], T]) -> T:
+        """Give what ``act`` gives, done in the first attempt that comes so far."""
+        return act() if self._attempts is None else self._attempts.draw(what, act)
+
     def steady(self, sources: Sources) -> Sources:
         """Give sources that say the same in all attempts at one request."""
         return Sources(
-            lambda offset: self._draw(offset, lambda: sources.timestamp(offset)),
-            lambda: self._draw("uid", sources.uid),
-            lambda: self._draw("suffix", sources.suffix),
-            lambda: self._draw("now", sources.now),
+            lambda offset: self.once(offset, lambda: sources.timestamp(offset)),
+            lambda: self.once("uid", sources.uid),
+            lambda: self.once("suffix", sources.suffix),
+            lambda: self.once("now", sources.now),
         )
 
-    def _draw(self, what: Hashable, source: Callable[[], T]) -> T:
-        return source() if self._attempts is None else self._attempts.draw(what, source)
+    def _answer(self, call: OutCall) -> bytes | OutCallError | None:
+        """Give what is known of an answer, or what a plain hook says."""
+        known = None if self._attempts is None else self._attempts.answers.get(call)
+        if known is not None or call.hook is None or iscoroutinefunction(call.hook):
+            return known
+        answer = _ask(call.hook, call.body)
+        if self._attempts is not None:
+            self._attempts.answers[call] = answer
+        return answer
+
+
+def _ask(hook: Hook, body: bytes) -> bytes | OutCallError:
+    try:
+        return told(hook(orjson.loads(body)))
+    except OutCallError as error:
+        return error
+
+
+def told(answer: Any) -> bytes:
+    """Encode what a hook has answered; its question, which many give back, nobody reads again."""
+    if isinstance(answer, dict):
+        answer = {name: answer[name] for name in _ANSWER if name in answer}
+    return orjson.dumps(answer)

@@ -22,6 +22,7 @@ from fakeapi.api.decoding import MismatchError
 from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.deleteoptions import DeleteOptions
 from fakeapi.api.deleting import (
+    Step,
     check_delete,
     check_finalizers,
     mark_deleted,
@@ -39,6 +40,7 @@ from fakeapi.api.errors import (
     not_found,
     storage_conflict,
 )
+from fakeapi.api.hooks import Reviewers
 from fakeapi.api.immutability import forbidden_changes
 from fakeapi.api.managedfields import Configuration, Writer, apply, track_create, track_update
 from fakeapi.api.managedfields.tracking import same_but_times
@@ -101,12 +103,19 @@ class Registry:
         self._sources = sources
         self.plugins: tuple[Plugin, ...] = ()
         self._manager: str | None = None
+        self._reviewers: Reviewers | None = None
 
     def written_by(self, manager: str | None) -> Registry:
         """Give the same registry, with writes attributed to a field manager; None to nobody."""
         attributed = copy(self)
         attributed._manager = manager  # noqa: SLF001 (its own kind)
         return attributed
+
+    def reviewed_by(self, reviewers: Reviewers | None) -> Registry:
+        """Give the same registry, with writes that must pass a request's webhooks."""
+        reviewed = copy(self)
+        reviewed._reviewers = reviewers  # noqa: SLF001 (its own kind)
+        return reviewed
 
     def rehearsing(self) -> Registry:
         """Give a registry of the same objects that writes nothing."""
@@ -132,9 +141,9 @@ class Registry:
         label_name(kind, metadata)
         if self._manager is not None:
             track_create(kind, document, self._writer(self._manager))
-        admit_create(self.store, kind, target.namespace, document)
-        for admit in self.plugins:
-            admit(self.store, kind, target.namespace, document, self._sources)
+        document = self._admitted(target, document, None)
+        metadata = check_document(kind, document)
+        _check_namespace(target, metadata)
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._free_name(target, metadata["generateName"])
         named = replace(target, name=metadata.get("name", ""))
@@ -145,6 +154,7 @@ class Registry:
             check_custom(kind, kind.custom, document)
         else:
             check_object(kind, document)
+        self._validate(kind, document, None)
         return self._create(named, document)
 
     def update(self, target: Target, document: Document) -> Entry:
@@ -173,8 +183,7 @@ class Registry:
         if self._manager is not None:
             writer = self._writer(self._manager, target.subresource)
             track_update(target.kind, old, document, writer)
-        if not target.subresource:
-            admit_update(self.store, target.kind, document, old)
+        document = self._admitted(target, document, old)
         PREPARE[target.subresource](target.kind, document, old, self._sources)
         check_finalizers(target.kind, document, old)
         if target.kind.custom is not None:
@@ -183,6 +192,7 @@ class Registry:
             complete_update(target.kind, document, old, self.store.version + 1)
             changes = forbidden_changes(target.kind, document, old)
             check_object(target.kind, document, changes)
+        self._validate(target.kind, document, old)
         return self._write(target, document, old, entry.version)
 
     def apply(self, target: Target, config: Configuration) -> tuple[Entry, bool]:
@@ -207,6 +217,8 @@ class Registry:
         document = entry.document()
         check_delete(kind, target.name, document, options)
         step = mark_deleted(kind, document, options, self._sources)
+        if self._reviewers is not None and step is not Step.NOTHING:
+            self._reviewers.check_delete(kind, entry.document(), options.document())
         if step.marks and not same_json(document, entry.document()):
             entry = self.store.update(kind, target.key, document, entry.version)
         if step.ends:
@@ -230,6 +242,32 @@ class Registry:
         if present is None:
             return self._create(target, document)
         return self.store.update(target.kind, target.key, document, present.version)
+
+    def _admitted(self, target: Target, document: Document, old: Document | None) -> Document:
+        """Give a document as admission leaves it, webhooks included."""
+
+        def plugins(document: Document) -> None:
+            self._admit(target, document, old)
+
+        if self._reviewers is None:
+            plugins(document)
+            return document
+        admitted = self._reviewers.admit(target.kind, document, old, plugins)
+        if old is not None and admitted is not document:
+            self._check_update(target, admitted, old)
+        return admitted
+
+    def _admit(self, target: Target, document: Document, old: Document | None) -> None:
+        if old is None:
+            admit_create(self.store, target.kind, target.namespace, document)
+            for admit in self.plugins:
+                admit(self.store, target.kind, target.namespace, document, self._sources)
+        elif not target.subresource:
+            admit_update(self.store, target.kind, document, old)
+
+    def _validate(self, kind: Kind, document: Document, old: Document | None) -> None:
+        if self._reviewers is not None:
+            self._reviewers.validate(kind, document, old)
 
     def _create(self, target: Target, document: Document) -> Entry:
         try:

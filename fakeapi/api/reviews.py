@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.authorizing import Attributes
-from fakeapi.api.calls import Call, Handler, answer, read_typed
+from fakeapi.api.calls import Call, Handler, answer, read_admitted
 from fakeapi.api.errors import Cause, StatusError, bad_request, invalid
 from fakeapi.api.messages import Response, User
 from fakeapi.api.webtokens import ISSUER
@@ -87,7 +87,7 @@ def review_rules(call: Call) -> Response:
 
 def _read(call: Call) -> Document:
     """Read the review; its spec is there, and its metadata as good as empty."""
-    review = read_typed(call, call.target.kind)
+    review = read_admitted(call, call.target.kind)
     metadata = review["metadata"]
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
         raise bad_request(

@@ -6,6 +6,7 @@ Source: k8s.io/apiserver/pkg/endpoints/handlers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import orjson
@@ -14,8 +15,12 @@ from fakeapi.api.bodies import media_type, read_object
 from fakeapi.api.calls import Call
 from fakeapi.api.cautions import cautions
 from fakeapi.api.configurations import read_configuration
-from fakeapi.api.deleteoptions import check_collection_options, parse_delete_options
-from fakeapi.api.errors import too_large_version
+from fakeapi.api.deleteoptions import (
+    DeleteOptions,
+    check_collection_options,
+    parse_delete_options,
+)
+from fakeapi.api.errors import StatusError, too_large_version
 from fakeapi.api.fieldvalidation import FieldCheck
 from fakeapi.api.listing import encode_list, encode_object, list_page
 from fakeapi.api.managedfields import Configuration
@@ -23,7 +28,7 @@ from fakeapi.api.managers import APPLY_PATCH, applier_of
 from fakeapi.api.messages import Request, Response
 from fakeapi.api.options import parse_list_options, parse_version
 from fakeapi.api.patching import apply_patch
-from fakeapi.api.registry import Deletion, Target
+from fakeapi.api.registry import Deletion, Registry, Target
 from fakeapi.api.selecting import parse_selection
 from fakeapi.api.watching import Watch
 from fakeapi.store import Document, Entry
@@ -114,11 +119,12 @@ def delete_collection(call: Call) -> Response:
     check_collection_options(delete_options)
     options = parse_list_options(call.request.query)
     selection = parse_selection(target.kind, options.labels, options.fields)
-    page = list_page(store, target.kind, target.namespace, selection, options)
+    once = call.services.outbox.once  # objects go one by one, each when its webhooks have spoken
+    page = once("page", lambda: list_page(store, target.kind, target.namespace, selection, options))
     registry = call.registry.rehearsing() if delete_options.dry_run else call.registry
     for entry in page.entries:
-        name = entry.fields[0]
-        registry.delete(Target(target.kind, target.namespace, name), delete_options)
+        one = Target(target.kind, target.namespace, entry.fields[0])
+        once(("deleted", entry.key), partial(_delete_if_there, registry, one, delete_options))
     return Response(200, encode_list(target.kind, page))
 
 
@@ -133,6 +139,15 @@ ON_OBJECT: Final[Mapping[str, Verb]] = {
     "PATCH": patch,
     "DELETE": delete,
 }
+
+
+def _delete_if_there(registry: Registry, target: Target, options: DeleteOptions) -> None:
+    """Delete one object of several, unless somebody else has done it meanwhile."""
+    try:
+        registry.delete(target, options)
+    except StatusError as refusal:
+        if refusal.code != 404:
+            raise
 
 
 def _optional_object(request: Request) -> Document:

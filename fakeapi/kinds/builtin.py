@@ -317,6 +317,10 @@ def _known(group: str, plural: str) -> Kind:
 BINDINGS: Final = _known("", "bindings")
 CUSTOM_RESOURCE_DEFINITIONS: Final = _known("apiextensions.k8s.io", "customresourcedefinitions")
 EVENTS: Final = _known("", "events")
+MUTATING_WEBHOOKS: Final = _known("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
+VALIDATING_WEBHOOKS: Final = _known(
+    "admissionregistration.k8s.io", "validatingwebhookconfigurations"
+)
 LEASES: Final = _known("coordination.k8s.io", "leases")
 NAMESPACES: Final = _known("", "namespaces")
 NODES: Final = _known("", "nodes")

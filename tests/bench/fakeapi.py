@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.bench import custom
+from tests.bench import admission, custom
 from tests.bench.budgets import Figure
 from tests.bench.processes import loaded, reprieve
 
@@ -36,7 +36,7 @@ print(first, statistics.median(asyncio.run(start()) for _ in range(15)))
 
 def measure() -> dict[str, Figure]:
     """Run every benchmark."""
-    parts = (_start, custom.measure, _everyday, _writes, _many, _virtual)
+    parts = (_start, custom.measure, _everyday, _writes, _many, admission.measure, _virtual)
     return {name: figure for part in parts for name, figure in part().items()}
 
 

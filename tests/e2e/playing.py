@@ -14,6 +14,7 @@ from typing import Any, Final
 import aiohttp
 
 from tests.e2e.transcripts import NAMESPACE, Exchange, Scenario, Step, normalise
+from tests.e2e.webhooks import webhooks_of
 
 PATIENCE_SECONDS: Final = 60.0
 
@@ -49,10 +50,11 @@ async def play(
 ) -> list[Exchange]:
     """Play a scenario in a fresh home directory; ``programs`` are those that one may type."""
     await build_world(scenario.world, target)
-    for name, content in scenario.files.items():
-        (home / name).write_text(content)
-    terminal = Terminal(programs, target, home)
-    return [exchange for step in scenario.steps for exchange in await terminal.type(step)]
+    async with webhooks_of(scenario) as files:
+        for name, content in files.items():
+            (home / name).write_text(content)
+        terminal = Terminal(programs, target, home)
+        return [exchange for step in scenario.steps for exchange in await terminal.type(step)]
 
 
 async def build_world(world: Sequence[Mapping[str, Any]], target: Target) -> None:

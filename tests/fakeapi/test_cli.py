@@ -218,6 +218,8 @@ WRONG: list[tuple[str, str]] = [
     ("serve --config BAD", "(the document): Object contains unknown field"),
     ("serve --kubeconfig none.json", "none.json"),
     ("fakeapi --port 0 --load VIP.yaml", "VIP.yaml: cannot be read: No such file or directory"),
+    ("fakeapi --service tools", "--service: 'tools'; expected NAMESPACE/NAME=https://HOST[:PORT]"),
+    ("fakeapi --service a/b=http://c", "--service: 'a/b=http://c'; expected NAMESPACE/NAME=https"),
 ]
 
 

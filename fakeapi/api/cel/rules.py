@@ -82,12 +82,12 @@ def expression_faults(
         return
     seen = with_metadata(node) if is_resource else node
     scope: Scope = {"self": seen, "oldSelf": None if rule.get("optionalOldSelf") else seen}
-    fault = _fault(rule["rule"], scope, "boolean")
+    fault = fault_of(rule["rule"], scope, "boolean")
     if fault is not None:
         yield invalid_value(f"{path}.rule", _shown(rule), fault)
         return
     worded = rule.get("messageExpression")
-    fault = _fault(worded, scope, "string") if worded else None
+    fault = fault_of(worded, scope, "string") if worded else None
     if fault is not None:
         words = fault.replace("compilation failed", "messageExpression compilation failed")
         yield invalid_value(f"{path}.messageExpression", _shown(rule), words)
@@ -100,7 +100,8 @@ def expression_faults(
         yield invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], why)
 
 
-def _fault(source: str, scope: Scope, wanted: str) -> str | None:
+def fault_of(source: str, scope: Scope, wanted: str) -> str | None:
+    """Give what is wrong with an expression that is to be of a type, None if nothing is."""
     try:
         compile_expression(source.strip())
     except ExpressionError as error:

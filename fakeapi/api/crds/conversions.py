@@ -91,7 +91,7 @@ def service_faults(service: Json, path: str) -> Iterator[Cause]:
     """Give the faults of a webhook's service."""
     for name in ("name", "namespace"):
         if not service.get(name):
-            yield required(f"{path}.{name}")
+            yield required(f"{path}.{name}", f"service {name} is required")
     port = service.get("port", 443)
     if not 0 < port <= _LAST_PORT:
         rule = f"port is not valid: must be between 1 and {_LAST_PORT}, inclusive"

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import orjson
 
+from fakeapi.api.addresses import Services, address_of, name_of
 from fakeapi.api.errors import StatusError
-from fakeapi.api.extending.addresses import address_of, name_of
 from fakeapi.api.metadata import Sources
 from fakeapi.api.metadatarules import check_common_metadata
-from fakeapi.api.outcalls import Outbox, OutCall, OutCallError
+from fakeapi.api.outcalls import AnsweredError, Outbox, OutCall, OutCallError
 from fakeapi.api.rehearsing import Objects
 from fakeapi.kinds import Kind
 from fakeapi.kinds.custom import Custom
@@ -39,13 +39,19 @@ class ConversionError(Exception):
 
 
 class Converter:
-    """Converts objects; ``hooks`` answer for the webhooks of definitions, by name."""
+    """Converts objects; ``hooks`` answer for the webhooks of definitions, by name.
 
-    def __init__(self, objects: Objects, outbox: Outbox, sources: Sources) -> None:
+    ``services`` are the URLs of services, by ``namespace/name``.
+    """
+
+    def __init__(
+        self, objects: Objects, outbox: Outbox, sources: Sources, services: Services
+    ) -> None:
         self.hooks: MutableMapping[str, Hook] = {}
         self._objects = objects
         self._outbox = outbox
         self._sources = sources
+        self._services = services
 
     def convert(
         self, wanted: Kind, custom: Custom, documents: Sequence[Document], source: str
@@ -90,12 +96,14 @@ class Converter:
     def _call(self, config: Mapping[str, Any], review: Review) -> Any:
         bundle = b64decode(config.get("caBundle") or "")
         try:
-            address = address_of(self._objects, config)
+            address = address_of(self._objects, self._services, config)
             body = orjson.dumps(review)
             call = OutCall(f"{address.url}?timeout=30s", body, bundle, address.host)
             return orjson.loads(self._outbox.ask(call))
         except orjson.JSONDecodeError as error:
             raise ConversionError(f"couldn't get version/kind; json parse error: {error}") from None
+        except AnsweredError:
+            raise
         except OutCallError as error:
             raise OutCallError(f'Post "{name_of(config)}?timeout=30s": {error}') from None
 

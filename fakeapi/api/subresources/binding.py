@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, read_typed, succeeded
+from fakeapi.api.calls import Call, read_admitted, succeeded
 from fakeapi.api.conditions import set_condition
 from fakeapi.api.deleting import precondition_failed
 from fakeapi.api.errors import StatusError, bad_request, storage_conflict
@@ -29,7 +29,7 @@ _SCHEDULED: Final = {"type": "PodScheduled", "status": "True", "lastProbeTime": 
 
 def bind(call: Call) -> Response:
     """Bind the pod that the path names."""
-    binding = read_typed(call, BINDINGS)
+    binding = read_admitted(call, BINDINGS)
     metadata = _check(call, binding)
     if metadata.get("name") != call.target.name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -38,7 +38,7 @@ def bind(call: Call) -> Response:
 
 def bind_named_in_body(call: Call) -> Response:
     """Bind the pod that the Binding names (``POST /bindings``)."""
-    binding = read_typed(call, BINDINGS)
+    binding = read_admitted(call, BINDINGS)
     name = _check(call, binding).get("name", "")
     return _bind(call, replace(call.target, kind=PODS, name=name), binding)
 

@@ -81,8 +81,9 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
         if value_at(document, paths.spec) is None:
             scale["spec"] = {"replicas": _UNSET}
         scale = change(scale)
-        metadata = check_document(SCALE, scale)
-        check_url_name(name, metadata)
+        check_url_name(name, check_document(SCALE, scale))
+        scale = call.admitted(SCALE, scale, _scale_of(document, paths))
+        metadata = scale["metadata"]
         if (scale.get("spec") or {}).get("replicas") == _UNSET:
             raise bad_request(f'the spec replicas field "{paths.spec}" cannot be empty')
         _put(document, paths.spec, checked_replicas(scale, name))

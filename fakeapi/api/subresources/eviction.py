@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, read_typed, succeeded
+from fakeapi.api.calls import Call, read_admitted, succeeded
 from fakeapi.api.conditions import find_condition, set_condition
 from fakeapi.api.deleteoptions import (
     DeleteOptions,
@@ -67,7 +67,7 @@ def evict(call: Call) -> Response:
 
 
 def _read_options(call: Call) -> DeleteOptions:
-    eviction = read_typed(call, EVICTION, ("policy/v1beta1",))
+    eviction = read_admitted(call, EVICTION, ("policy/v1beta1",))
     metadata, wanted = eviction["metadata"], eviction.get("deleteOptions") or {}
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
         raise bad_request(

@@ -80,8 +80,9 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
 
     def scaled(document: Document) -> Document:
         scale = change(scale_of(document))
-        metadata = check_document(SCALE, scale)
-        check_url_name(name, metadata)
+        check_url_name(name, check_document(SCALE, scale))
+        scale = call.admitted(SCALE, scale, scale_of(document))
+        metadata = scale["metadata"]
         document.setdefault("spec", {})["replicas"] = checked_replicas(scale, name)
         for member in ("uid", "resourceVersion"):
             if metadata.get(member):

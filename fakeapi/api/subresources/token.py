@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, answer, read_typed
+from fakeapi.api.calls import Call, answer, read_admitted
 from fakeapi.api.errors import Cause, StatusError, bad_request, conflict, invalid
 from fakeapi.api.impersonating import (
     AUTHENTICATED,
@@ -35,7 +35,7 @@ _EXTRA: Final = "authentication.kubernetes.io"
 
 def request_token(call: Call) -> Response:
     """Issue a token for the service account that the path names."""
-    wanted = read_typed(call, TOKEN_REQUEST)
+    wanted = read_admitted(call, TOKEN_REQUEST)
     metadata = wanted["metadata"]
     name, namespace = call.target.name, call.target.namespace
     _check_metadata(call.target, metadata)

@@ -1,8 +1,8 @@
 """Where a webhook is: at its URL, or behind a Service.
 
-There is no network between pods here, so a Service leads to the first ready address of its
-EndpointSlices or Endpoints, or to its external name; the certificate must be the Service's
-(``name.namespace.svc``) all the same.
+There is no network between pods here. So a Service is where the server was told that it is, or
+leads to the first ready address of its EndpointSlices or Endpoints, or to its external name; the
+certificate must be the Service's (``name.namespace.svc``) all the same.
 
 Source: k8s.io/apiserver/pkg/util/webhook/client.go, pkg/util/proxy/proxy.go.
 """
@@ -19,6 +19,8 @@ from fakeapi.kinds import BUILTIN, Kind
 from fakeapi.store import Document
 
 Json = Mapping[str, Any]
+Services = Mapping[str, str]
+"""URLs of services, by ``namespace/name``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,14 @@ class Address:
     host: str = ""
 
 
-def address_of(objects: Objects, config: Json) -> Address:
+def address_of(objects: Objects, services: Services, config: Json) -> Address:
     """Give where a webhook's client configuration leads; raises OutCallError."""
     service = config.get("service")
     if service is None:
-        return Address(config["url"])
+        return Address(_spelled(config["url"]))
+    told = services.get(f"{service['namespace']}/{service['name']}")
+    if told is not None:
+        return Address(f"{told.rstrip('/')}{_path(service)}", _host(service))
     place = _place(objects, service["namespace"], service["name"], service.get("port", 443))
     return Address(f"https://{place}{_path(service)}", _host(service))
 
@@ -42,8 +47,7 @@ def name_of(config: Json) -> str:
     """Give what messages call the place that a client configuration leads to."""
     service = config.get("service")
     if service is None:
-        url: str = config["url"]
-        return url
+        return _spelled(config["url"])
     return f"https://{_host(service)}:{service.get('port', 443)}{_path(service)}"
 
 
@@ -52,7 +56,18 @@ def _host(service: Json) -> str:
 
 
 def _path(service: Json) -> str:
-    return f"/{(service.get('path') or '').removeprefix('/')}"
+    return _rooted(service.get("path") or "")
+
+
+def _spelled(url: str) -> str:
+    """Give a URL as Go's client spells it: with a path, and without a slash at its end."""
+    scheme, _, rest = url.partition("://")
+    place, _, path = rest.partition("/")
+    return f"{scheme}://{place}{_rooted(path)}"
+
+
+def _rooted(path: str) -> str:
+    return f"/{path.strip('/')}"
 
 
 def _place(objects: Objects, namespace: str, name: str, port: int) -> str:

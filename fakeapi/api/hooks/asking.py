@@ -1,0 +1,136 @@
+"""Asking webhooks: who is called, and what comes of it when one cannot be.
+
+A *hook*, a function of this process, is asked in place of the webhook that bears its name; others
+are called where their configuration leads (:mod:`fakeapi.api.addresses`).
+
+Source: k8s.io/apiserver/pkg/util/webhook/client.go.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from fakeapi.api.addresses import Services, address_of, name_of
+from fakeapi.api.errors import StatusError, bad_request, internal_error
+from fakeapi.api.hooks.attributes import Attributes
+from fakeapi.api.hooks.configured import Configured, Webhook
+from fakeapi.api.hooks.forms import Shapes
+from fakeapi.api.hooks.matching import Invocation
+from fakeapi.api.hooks.reviewing import CallError, Verdict, denial, review_of, verdict_of
+from fakeapi.api.outcalls import AnsweredError, Hook, Outbox, OutCall, OutCallError
+from fakeapi.store import Document, Store
+
+_HARMLESS: Final = ("None", "NoneOnDryRun")
+_NO_UID: Final = b'"uid":""'
+"""How a review's uid is written before it has one: the first member of its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A review on its way; ``named`` is how messages call its address."""
+
+    webhook: Webhook
+    review: Document
+    call: OutCall
+    named: str
+
+
+class Webhooks:
+    """The webhooks of one API.
+
+    ``hooks`` are functions that stand in for webhooks, by name. ``services`` are the URLs of
+    services, by ``namespace/name``. ``uid`` gives the reviews' UIDs; a review that is made again in
+    another attempt at the same request has the one that it had.
+    """
+
+    def __init__(
+        self, store: Store, outbox: Outbox, uid: Callable[[], str], services: Services
+    ) -> None:
+        self.configured = Configured(store)
+        self.hooks: MutableMapping[str, Hook] = {}
+        self._objects = store
+        self._services = services
+        self._outbox = outbox
+        self._uid = uid
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self.configured.of("mutating") or self.configured.of("validating"))
+
+    def ask(
+        self, asked: Sequence[tuple[Invocation, Attributes]], shapes: Shapes
+    ) -> list[Verdict | StatusError | CallError]:
+        """Give what webhooks say that are asked at once, or what became of asking.
+
+        Raises SuspendedError.
+        """
+        questions = [self._question(*one, shapes) for one in asked]
+        calls = [q.call for q in questions if isinstance(q, _Question)]
+        answers = iter(self._outbox.ask_all(calls))
+        return [
+            _outcome(question, next(answers)) if isinstance(question, _Question) else question
+            for question in questions
+        ]
+
+    def _question(
+        self, invocation: Invocation, attributes: Attributes, shapes: Shapes
+    ) -> _Question | StatusError | CallError:
+        webhook = invocation.webhook
+        if attributes.dry_run and webhook.side_effects not in _HARMLESS:
+            return bad_request(f'admission webhook "{webhook.name}" does not support dry run')
+        if not webhook.client.get("url") and not webhook.client.get("service"):
+            return CallError("webhook configuration must have either service or URL")
+        named = f"{name_of(webhook.client)}?timeout={webhook.timeout_seconds}s"
+        try:
+            review = review_of(invocation, attributes, shapes)
+            return _Question(webhook, review, self._call(webhook, review), named)
+        except CallError as error:
+            return error
+        except OutCallError as error:
+            return _unposted(named, error)
+
+    def _call(self, webhook: Webhook, review: Document) -> OutCall:
+        """Give the call that asks a webhook; raises OutCallError."""
+        body = orjson.dumps(review)
+        uid = self._outbox.once((webhook.role, webhook.place, body), self._uid)
+        review["request"]["uid"] = uid
+        body = body.replace(_NO_UID, f'"uid":"{uid}"'.encode(), 1)
+        seconds, hook = webhook.timeout_seconds, self.hooks.get(webhook.name)
+        if hook is not None:
+            return OutCall(webhook.name, body, timeout_seconds=seconds, hook=hook)
+        address = address_of(self._objects, self._services, webhook.client)
+        bundle = b64decode(webhook.client.get("caBundle") or "")
+        url = f"{address.url}?timeout={seconds}s"
+        return OutCall(url, body, bundle, address.host, seconds)
+
+
+def refusal_of(webhook: Webhook, outcome: Verdict | StatusError | CallError) -> StatusError | None:
+    """Give why a request cannot pass after a webhook was asked, or None if it can."""
+    if isinstance(outcome, StatusError):
+        return outcome
+    if isinstance(outcome, Verdict):
+        return None if outcome.allowed else denial(webhook.name, outcome.result)
+    if webhook.fails_open:
+        return None
+    return internal_error(f'failed calling webhook "{webhook.name}": {outcome}')
+
+
+def _outcome(question: _Question, answer: bytes | OutCallError) -> Verdict | CallError:
+    if isinstance(answer, AnsweredError):
+        return CallError(f"failed to call webhook: {answer}")
+    if isinstance(answer, OutCallError):
+        return _unposted(question.named, answer)
+    try:
+        return verdict_of(question.review, answer, question.webhook.role)
+    except CallError as error:
+        return error
+
+
+def _unposted(named: str, error: OutCallError) -> CallError:
+    return CallError(f'failed to call webhook: Post "{named}": {error}')

@@ -1,0 +1,46 @@
+"""Match conditions: CEL expressions that must all be true for a webhook to be asked.
+
+One that is false is the last word. One that cannot be evaluated fails the request, or, by a failure
+policy that ignores, has the webhook not asked. They know ``object``, ``oldObject`` and ``request``.
+
+Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakeapi.api.cel.engine import MISSING, is_installed
+from fakeapi.api.cel.expressions import ExpressionError, compile_expression
+from fakeapi.api.errors import forbidden
+from fakeapi.api.hooks.attributes import Attributes
+from fakeapi.api.hooks.forms import Shapes
+from fakeapi.api.hooks.matching import Invocation
+from fakeapi.api.hooks.reviewing import request_of
+
+
+def conditions_hold(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> bool:
+    """Tell whether a webhook is to be asked after all; raises StatusError (403)."""
+    webhook = invocation.webhook
+    if not webhook.conditions:
+        return True
+    request = request_of(invocation, attributes, shapes)
+    objects = {name: request.pop(name) for name in ("object", "oldObject")}
+    faults = []
+    for expression in webhook.conditions:
+        try:
+            if _evaluate(expression, {**objects, "request": request}) is False:
+                return False
+        except ExpressionError as error:
+            faults.append(f"expression '{expression}' resulted in error: {error}")
+    if faults and not webhook.fails_open:
+        why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        raise forbidden(attributes.asked.resource, attributes.name, why)
+    return not faults
+
+
+def _evaluate(expression: str, variables: Mapping[str, Any]) -> Any:
+    if not is_installed():
+        raise ExpressionError(MISSING)
+    return compile_expression(expression).evaluate(variables)

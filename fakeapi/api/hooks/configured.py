@@ -1,0 +1,138 @@
+"""The webhooks that are configured, read from the store when something has changed.
+
+They come in the order of their configurations' names, and within one in its own order.
+
+Source: k8s.io/apiserver/pkg/admission/configuration (mutating_ and validating_webhook_manager.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from fakeapi.api.decoding import MismatchError, decode
+from fakeapi.kinds import Kind
+from fakeapi.kinds.builtin import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from fakeapi.kinds.types import schema_of
+from fakeapi.store import Store
+from policies.selectors import LabelSelector, SelectorError, equals_all, label_requirement
+
+DEFAULT_SECONDS: Final = 10
+
+Role = Literal["mutating", "validating"]
+KINDS: Final[Mapping[Role, Kind]] = {
+    "mutating": MUTATING_WEBHOOKS,
+    "validating": VALIDATING_WEBHOOKS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which operations on which resources a webhook wants to see."""
+
+    operations: tuple[str, ...]
+    groups: tuple[str, ...]
+    versions: tuple[str, ...]
+    resources: tuple[str, ...]
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One webhook; a selector that cannot be compiled is the error that says why.
+
+    ``place`` tells it from all others of its role: configuration, name, and how often the name was
+    there before.
+    """
+
+    place: tuple[str, str, int]
+    role: Role
+    name: str
+    client: Mapping[str, Any]
+    rules: tuple[Rule, ...]
+    namespaces: LabelSelector | SelectorError
+    objects: LabelSelector | SelectorError
+    versions: tuple[str, ...]
+    side_effects: str
+    timeout_seconds: int
+    fails_open: bool
+    equivalent: bool
+    reinvoked: bool
+    conditions: tuple[str, ...]
+
+
+class Configured:
+    """The webhooks in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: dict[Role, Sequence[Webhook]] = {}
+        for kind in KINDS.values():
+            store.listen(kind, self._read.clear)
+
+    def of(self, role: Role) -> Sequence[Webhook]:
+        """Give the webhooks of one role, in their order."""
+        found = self._read.get(role)
+        if found is None:
+            found = self._read[role] = list(_webhooks(self._store, role))
+        return found
+
+
+def _webhooks(store: Store, role: Role) -> list[Webhook]:
+    found: list[Webhook] = []
+    for entry in store.entries(KINDS[role]):
+        seen: dict[str, int] = {}
+        configuration = entry.document()
+        try:
+            decode(schema_of(KINDS[role]), configuration)
+        except MismatchError:
+            continue  # only what was loaded as it was given can be no configuration at all
+        for document in configuration.get("webhooks") or ():
+            name = document.get("name", "")
+            found.append(_webhook((entry.key, name, seen.get(name, 0)), role, document))
+            seen[name] = seen.get(name, 0) + 1
+    return found
+
+
+def _webhook(place: tuple[str, str, int], role: Role, document: Mapping[str, Any]) -> Webhook:
+    return Webhook(
+        place=place,
+        role=role,
+        name=place[1],
+        client=document.get("clientConfig") or {},
+        rules=tuple(_rule(rule) for rule in document.get("rules") or ()),
+        namespaces=_selector(document.get("namespaceSelector") or {}),
+        objects=_selector(document.get("objectSelector") or {}),
+        versions=tuple(document.get("admissionReviewVersions") or ()),
+        side_effects=document.get("sideEffects") or "",
+        timeout_seconds=document.get("timeoutSeconds") or DEFAULT_SECONDS,
+        fails_open=document.get("failurePolicy") == "Ignore",
+        equivalent=document.get("matchPolicy", "Equivalent") == "Equivalent",
+        reinvoked=document.get("reinvocationPolicy") == "IfNeeded",
+        conditions=tuple(
+            condition.get("expression", "").strip()
+            for condition in document.get("matchConditions") or ()
+        ),
+    )
+
+
+def _rule(rule: Mapping[str, Any]) -> Rule:
+    return Rule(
+        operations=tuple(rule.get("operations") or ()),
+        groups=tuple(rule.get("apiGroups") or ()),
+        versions=tuple(rule.get("apiVersions") or ()),
+        resources=tuple(rule.get("resources") or ()),
+        scope=rule.get("scope") or "*",
+    )
+
+
+def _selector(selector: Mapping[str, Any]) -> LabelSelector | SelectorError:
+    try:
+        requirements = [
+            label_requirement(e.get("key", ""), e.get("operator", ""), e.get("values") or ())
+            for e in selector.get("matchExpressions") or ()
+        ]
+    except SelectorError as error:
+        return error
+    return LabelSelector((*equals_all(selector.get("matchLabels") or {}), *requirements))

@@ -1,0 +1,137 @@
+"""Which webhooks want to see a request.
+
+    rules                operation, group, version, resource/subresource, scope; * is any
+    namespaceSelector    labels of the namespace; a Namespace is matched by its own; what belongs to
+                         no namespace always passes
+    objectSelector       labels of the new object or of the old one
+    matchPolicy          Equivalent: rules may also match another form of the same objects
+
+Nobody is asked about webhook configurations and admission policies, since a broken one could then
+not be mended.
+
+Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{generic/webhook.go, predicates}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fakeapi.api.errors import internal_error, not_found
+from fakeapi.api.hooks.attributes import DELETE, Attributes, is_namespace
+from fakeapi.api.hooks.configured import Rule, Webhook
+from fakeapi.api.hooks.forms import Shapes
+from fakeapi.api.rehearsing import Objects
+from fakeapi.kinds import Kind
+from fakeapi.kinds.builtin import NAMESPACES
+from fakeapi.store import Document
+from policies.selectors import LabelSelector, SelectorError
+
+_EXEMPT: Final = frozenset(
+    (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A webhook that is to be asked, and the form of the resource that it asked for."""
+
+    webhook: Webhook
+    resource: Kind
+
+
+def is_exempt(resource: Kind) -> bool:
+    """Tell whether nobody is asked about a resource."""
+    return resource.group == "admissionregistration.k8s.io" and resource.plural in _EXEMPT
+
+
+def invocation_of(
+    webhook: Webhook, attributes: Attributes, objects: Objects, shapes: Shapes
+) -> Invocation | None:
+    """Give how a webhook is to be asked, None if it is not; raises StatusError (404, 500)."""
+    if not _matches_object(webhook.objects, attributes):
+        return None
+    resource = _resource(webhook, attributes, shapes)
+    if resource is None or not _matches_namespace(webhook.namespaces, attributes, objects):
+        return None
+    if isinstance(webhook.objects, SelectorError):
+        raise internal_error(str(webhook.objects))
+    return Invocation(webhook, resource)
+
+
+def _resource(webhook: Webhook, attributes: Attributes, shapes: Shapes) -> Kind | None:
+    asked = attributes.asked.resource
+    if any(_matches_rule(rule, attributes, asked) for rule in webhook.rules):
+        return asked
+    if not webhook.equivalent:
+        return None
+    forms = shapes.others(asked)
+    return next(
+        (f for rule in webhook.rules for f in forms if _matches_rule(rule, attributes, f)), None
+    )
+
+
+def _matches_rule(rule: Rule, attributes: Attributes, resource: Kind) -> bool:
+    return (
+        _names(rule.operations, attributes.operation)
+        and _names(rule.groups, resource.group)
+        and _names(rule.versions, resource.version)
+        and _in_scope(rule.scope, attributes, resource)
+        and any(_names_resource(r, resource, attributes) for r in rule.resources)
+    )
+
+
+def _names(items: tuple[str, ...], wanted: str) -> bool:
+    return wanted in items or "*" in items
+
+
+def _names_resource(text: str, resource: Kind, attributes: Attributes) -> bool:
+    plural, _, subresource = text.partition("/")
+    return plural in ("*", resource.plural) and subresource in ("*", attributes.asked.subresource)
+
+
+def _in_scope(scope: str, attributes: Attributes, resource: Kind) -> bool:
+    namespaced = bool(attributes.namespace) and not is_namespace(resource)
+    return scope == "*" or namespaced is (scope == "Namespaced")
+
+
+def _matches_object(selector: LabelSelector | SelectorError, attributes: Attributes) -> bool:
+    if isinstance(selector, SelectorError) or not selector.requirements:
+        return True
+    documents = (attributes.object, attributes.old)
+    return any(d is not None and selector.matches(_labels(d)) for d in documents)
+
+
+def _matches_namespace(
+    selector: LabelSelector | SelectorError, attributes: Attributes, objects: Objects
+) -> bool:
+    """Tell whether the namespace is selected; raises StatusError (404, 500)."""
+    name = attributes.namespace
+    if not name and not is_namespace(attributes.asked.resource):
+        return True
+    if isinstance(selector, SelectorError):
+        raise internal_error(str(selector))
+    return not selector.requirements or selector.matches(_namespace_labels(attributes, objects))
+
+
+def _namespace_labels(attributes: Attributes, objects: Objects) -> Mapping[str, str]:
+    asked, document = attributes.asked, attributes.object
+    own = is_namespace(asked.resource) and not asked.subresource
+    if own and attributes.operation != DELETE and document is not None:
+        return _labels(document)
+    entry = objects.get(NAMESPACES, attributes.namespace)
+    if entry is None:
+        raise not_found(NAMESPACES, attributes.namespace)
+    return entry.labels
+
+
+def _labels(document: Document) -> Mapping[str, str]:
+    return document["metadata"].get("labels") or {}

@@ -1,0 +1,250 @@
+"""AdmissionReviews: the question that a webhook gets, and what of its answer counts.
+
+A webhook that could not be asked, or whose answer cannot be taken, is a :class:`CallError`: whether
+the request then fails is the webhook's failure policy. A webhook that says no is a refusal, with
+the code, reason and details that it gave.
+
+Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go,
+plugin/webhook/errors/statuserror.go.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.errors import StatusError
+from fakeapi.api.hooks.attributes import Attributes
+from fakeapi.api.hooks.configured import Role
+from fakeapi.api.hooks.forms import Shapes
+from fakeapi.api.hooks.matching import Invocation
+from fakeapi.api.messages import User
+from fakeapi.kinds import Kind
+from fakeapi.store import Document
+
+_GROUP: Final = "admission.k8s.io"
+_VERSIONS: Final = ("v1", "v1beta1")
+_KIND: Final = "AdmissionReview"
+_LEAST_REFUSAL: Final = 400
+_GREATEST_CODE: Final = 599
+
+
+class CallError(Exception):
+    """A webhook could not be asked, or gave what cannot be taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a webhook said; ``patch`` is empty where it changes nothing.
+
+    ``result`` is the Status that it gave, or nothing.
+    """
+
+    allowed: bool
+    result: Mapping[str, Any]
+    warnings: tuple[str, ...]
+    patch: bytes
+    patch_type: str
+
+
+def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
+    """Give the question, without its uid.
+
+    Raises CallError if the webhook understands no version that is known.
+    """
+    known = [version for version in invocation.webhook.versions if version in _VERSIONS]
+    if not known:
+        accepted = f"({', '.join(_VERSIONS)})"
+        raise CallError(
+            "could not create admission objects: webhook does not accept known AdmissionReview "
+            f"versions {accepted}"
+        )
+    request = request_of(invocation, attributes, shapes)
+    return {"kind": _KIND, "apiVersion": f"{_GROUP}/{known[0]}", "request": request}
+
+
+def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
+    """Give what a webhook is told about a request, without a uid."""
+    asked, form = attributes.asked, invocation.resource
+    kind = object_kind(invocation, attributes)
+    names = {
+        "subResource": asked.subresource,
+        "requestSubResource": asked.subresource,
+        "name": attributes.name,
+        "namespace": attributes.namespace,
+    }
+    told = {name: value for name, value in names.items() if value}
+    own = attributes.kind if is_other(attributes) else asked.resource
+    return {
+        "uid": "",
+        "kind": _kind(kind),
+        "resource": _resource(form),
+        "requestKind": _kind(own),
+        "requestResource": _resource(asked.resource),
+        **told,
+        "operation": attributes.operation,
+        "userInfo": user_info(asked.user),
+        "object": shapes.shown(kind, attributes.kind, attributes.object),
+        "oldObject": shapes.shown(kind, attributes.kind, attributes.old),
+        "dryRun": attributes.dry_run,
+        "options": attributes.options,
+    }
+
+
+def object_kind(invocation: Invocation, attributes: Attributes) -> Kind:
+    """Give the kind of the objects as the webhook sees them."""
+    return attributes.kind if is_other(attributes) else invocation.resource
+
+
+def is_other(attributes: Attributes) -> bool:
+    """Tell whether the objects are not of the resource's kind, but a Scale, an Eviction ..."""
+    return attributes.kind.kind != attributes.asked.resource.kind
+
+
+def _kind(kind: Kind) -> Document:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _resource(kind: Kind) -> Document:
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
+
+
+def user_info(user: User) -> Document:
+    """Give who asks, empty members left out."""
+    info = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {name: value for name, value in info.items() if value}
+
+
+def verdict_of(review: Document, body: bytes, role: Role) -> Verdict:
+    """Read an answer; raises CallError."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise _uncalled(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(answer, dict):
+        shown = _json_type(answer)
+        raise _uncalled(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into Go "
+            "value of type struct"
+        )
+    response = answer.get("response")
+    if response is None:
+        raise _unusable("webhook response was absent")
+    _check_types(response)
+    strict = review["apiVersion"] == f"{_GROUP}/v1"
+    if strict:
+        _check_header(review, answer, response)
+    patch, patch_type = _patch(response)
+    if strict:
+        _check_patch(patch, response.get("patchType"), role)
+    else:  # nobody checked it in that version
+        patch_type = "JSONPatch"
+    warnings = tuple(response.get("warnings") or ())
+    result = response.get("status") or {}
+    return Verdict(bool(response.get("allowed")), result, warnings, patch, patch_type)
+
+
+def _check_types(response: Any) -> None:
+    if not isinstance(response, dict):
+        raise _mismatch(response, "AdmissionReview.response", "v1.AdmissionResponse")
+    for name, (wanted, go_type) in _TYPES.items():
+        value = response.get(name)
+        if value is not None and not isinstance(value, wanted):
+            raise _mismatch(value, f"AdmissionResponse.response.{name}", go_type)
+    for warning in response.get("warnings") or ():
+        if not isinstance(warning, str):
+            raise _mismatch(warning, "AdmissionResponse.response.warnings", "string")
+    status = response.get("status") or {}
+    for name, (wanted, go_type) in _STATUS_TYPES.items():
+        value = status.get(name)
+        if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+            raise _mismatch(value, f"Status.response.status.{name}", go_type)
+
+
+_TYPES: Final[Mapping[str, tuple[type, str]]] = {
+    "uid": (str, "types.UID"),
+    "allowed": (bool, "bool"),
+    "status": (dict, "v1.Status"),
+    "patch": (str, "[]uint8"),
+    "patchType": (str, "v1.PatchType"),
+    "auditAnnotations": (dict, "map[string]string"),
+    "warnings": (list, "[]string"),
+}
+_STATUS_TYPES: Final[Mapping[str, tuple[type, str]]] = {
+    "status": (str, "string"),
+    "message": (str, "string"),
+    "reason": (str, "v1.StatusReason"),
+    "details": (dict, "v1.StatusDetails"),
+    "code": (int, "int32"),
+}
+
+
+def _check_header(review: Document, answer: Document, response: Document) -> None:
+    uid, got = review["request"]["uid"], response.get("uid") or ""
+    if got != uid:
+        raise _unusable(f'expected response.uid="{uid}", got "{got}"')
+    said = f"{answer.get('apiVersion') or '/'}, Kind={answer.get('kind') or ''}"
+    wanted = f"{_GROUP}/v1, Kind={_KIND}"
+    if said != wanted:
+        raise _unusable(f"expected webhook response of {wanted}, got {said}")
+
+
+def _patch(response: Document) -> tuple[bytes, str]:
+    try:
+        patch = b64decode(response.get("patch") or "", validate=True)
+    except ValueError as error:
+        raise _uncalled(f"illegal base64 data: {error}") from None
+    return patch, response.get("patchType") or ""
+
+
+def _check_patch(patch: bytes, patch_type: str | None, role: Role) -> None:
+    if role == "validating":
+        if patch:
+            raise _unusable("validating webhook may not return response.patch")
+        if patch_type is not None:
+            raise _unusable("validating webhook may not return response.patchType")
+    elif patch and patch_type is None:
+        raise _unusable("webhook returned response.patch but not response.patchType")
+    elif not patch and patch_type is not None:
+        raise _unusable("webhook returned response.patchType but not response.patch")
+    elif patch_type == "":
+        raise _unusable('webhook returned invalid response.patchType of ""')
+
+
+def denial(name: str, result: Mapping[str, Any]) -> StatusError:
+    """Give the refusal of a webhook that said no."""
+    said = result.get("message") or result.get("reason")
+    denied = f'admission webhook "{name}" denied the request'
+    message = f"{denied}: {said}" if said else f"{denied} without explanation"
+    code = result.get("code") or 0
+    if not _LEAST_REFUSAL <= code <= _GREATEST_CODE:
+        code = _LEAST_REFUSAL
+    return StatusError(code, result.get("reason") or "", message, result.get("details"))
+
+
+def _uncalled(why: str) -> CallError:
+    return CallError(f"failed to call webhook: {why}")
+
+
+def _unusable(why: str) -> CallError:
+    return CallError(f"received invalid webhook response: {why}")
+
+
+def _mismatch(value: Any, where: str, go_type: str) -> CallError:
+    return _uncalled(
+        f"json: cannot unmarshal {_json_type(value)} into Go struct field {where} of type {go_type}"
+    )
+
+
+def _json_type(value: Any) -> str:
+    names = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+    return names.get(type(value), "object")

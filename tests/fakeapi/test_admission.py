@@ -1,0 +1,232 @@
+"""Webhooks over HTTPS, behind services, and registered by a client."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+from kubernetes_asyncio import client, config
+from kubernetes_asyncio.client.exceptions import ApiException
+
+from fakeapi import FakeCluster, VirtualCluster
+from fakeapi.certificates import Authority
+from tests.fakeapi.asking import MAPS, NAME, ask, named
+from tests.fakeapi.reviewing import (
+    Review,
+    add,
+    answered,
+    answering,
+    configuration,
+    patching,
+    webhook,
+)
+from tests.fakeapi.webhook_server import Handler, replying, serving
+
+SERVICE = {"namespace": "tools", "name": "labeller", "path": "/label"}
+LABELLED = answering(warnings=["labelled"], **patching(add("/metadata/labels", {"seen": "yes"})))
+
+
+@pytest.fixture
+async def session(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(cluster.url) as session:
+        yield session
+
+
+class TestOverHttps:
+    async def post(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession, **fields: Any
+    ) -> tuple[int, Any, list[str]]:
+        cluster.load([configuration("mutating", webhook(NAME, **fields))])
+        async with session.post(MAPS, json=named("m")) as answer:
+            return answer.status, await answer.json(), answer.headers.getall("Warning", [])
+
+    async def test_one_is_asked_at_its_path_and_may_change_and_warn(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession
+    ) -> None:
+        seen = []
+
+        async def handler(request: web.Request) -> web.Response:
+            seen.append((request.method, request.path_qs, request.content_type))
+            return web.json_response(LABELLED(await request.json()))
+
+        async with serving(handler) as server:
+            fields = {"clientConfig": server.client("/label"), "timeoutSeconds": 3}
+            status, made, warnings = await self.post(cluster, session, **fields)
+        assert (status, made["metadata"]["labels"]) == (201, {"seen": "yes"})
+        assert warnings == ['299 - "labelled"']
+        assert seen == [("POST", "/label?timeout=3s", "application/json")]
+
+    async def test_a_refusal_reaches_the_client_with_its_warnings(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession
+    ) -> None:
+        refused = answering(allowed=False, warnings=["beware"], status={"message": "no"})
+        async with serving(replying(refused)) as server:
+            status, told, warnings = await self.post(cluster, session, clientConfig=server.client())
+        assert (status, warnings) == (400, ['299 - "beware"'])
+        assert told["message"] == f'admission webhook "{NAME}" denied the request: no'
+
+    @pytest.mark.parametrize(
+        ("code", "body", "words"),
+        [
+            (404, "nothing here", "the server could not find the requested resource"),
+            (
+                500,
+                "it broke",
+                'an error on the server (\\"it broke\\") has prevented the request from succeeding',
+            ),
+            (503, "", "the server is currently unable to handle the request"),
+            (403, "not you", "not you"),
+            (418, "", "the server responded with the status code 418 but did not return more"),
+            (302, "", "the server responded with the status code 302 but did not return more"),
+            (422, '{"kind":"Status","message":"so it is"}', "so it is"),
+            (200, "yes", "couldn't get version/kind; json parse error: "),
+        ],
+    )
+    async def test_an_answer_that_is_no_review_fails(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession, code: int, body: str, words: str
+    ) -> None:
+        async def handler(_request: web.Request) -> web.Response:
+            return web.Response(status=code, text=body)
+
+        async with serving(handler) as server:
+            status, told, _ = await self.post(cluster, session, clientConfig=server.client())
+        assert status == 500
+        failed = f'Internal error occurred: failed calling webhook "{NAME}": failed to call webhook'
+        assert told["message"].startswith(f"{failed}: {words.replace(chr(92), '')}")
+
+    async def test_one_that_is_down_fails(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession
+    ) -> None:
+        async with serving(replying(LABELLED)) as server:
+            config = server.client()
+        status, told, _ = await self.post(cluster, session, clientConfig=config)
+        address = server.url.removeprefix("https://")
+        assert status == 500
+        assert told["message"] == (
+            f'Internal error occurred: failed calling webhook "{NAME}": failed to call webhook: '
+            f'Post "{server.url}/?timeout=10s": dial tcp {address}: connect: connection refused'
+        )
+
+    async def test_one_that_is_down_may_be_passed_over(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession
+    ) -> None:
+        async with serving(replying(LABELLED)) as server:
+            config = server.client()
+        fields = {"clientConfig": config, "failurePolicy": "Ignore"}
+        assert (await self.post(cluster, session, **fields))[0] == 201
+
+    @pytest.mark.parametrize("bundle", [b"", Authority().certificate])
+    async def test_a_certificate_of_nobody_we_trust_fails(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession, bundle: bytes
+    ) -> None:
+        async with serving(replying(LABELLED)) as server:
+            config = {**server.client(), "caBundle": b64encode(bundle).decode()}
+            status, told, _ = await self.post(cluster, session, clientConfig=config)
+        assert status == 500
+        assert told["message"].endswith(
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+        )
+
+    async def test_a_certificate_of_somebody_else_fails(
+        self, cluster: FakeCluster, session: aiohttp.ClientSession
+    ) -> None:
+        async with serving(replying(LABELLED), "elsewhere.example.com") as server:
+            status, told, _ = await self.post(cluster, session, clientConfig=server.client())
+        assert (status, "tls: failed to verify certificate" in told["message"]) == (500, True)
+
+
+class TestServices:
+    async def create(self, url: str, bundle: str) -> tuple[int, Any]:
+        services = {"tools/labeller": url}
+        config = {"service": SERVICE, "caBundle": bundle}
+        async with FakeCluster(services=services) as cluster:
+            cluster.load([configuration("mutating", webhook(NAME, clientConfig=config))])
+            async with (
+                aiohttp.ClientSession(cluster.url) as session,
+                session.post(MAPS, json=named("m")) as answer,
+            ):
+                return answer.status, await answer.json()
+
+    async def test_a_service_is_where_it_is_said_to_be_and_bears_its_own_name(self) -> None:
+        async with serving(replying(LABELLED), "labeller.tools.svc") as server:
+            status, made = await self.create(server.url, server.ca_bundle)
+        assert (status, made["metadata"]["labels"]) == (201, {"seen": "yes"})
+
+    async def test_the_name_of_the_address_is_not_enough(self) -> None:
+        async with serving(replying(LABELLED)) as server:
+            status, told = await self.create(server.url, server.ca_bundle)
+        assert status == 500
+        post = 'Post "https://labeller.tools.svc:443/label?timeout=10s": tls: '
+        assert post in told["message"]
+
+    async def test_a_service_may_lead_to_endpoints(self, cluster: FakeCluster) -> None:
+        async with serving(replying(LABELLED), "labeller.tools.svc") as server:
+            port = int(server.url.rpartition(":")[2])
+            header, place = {"apiVersion": "v1"}, {"name": "labeller", "namespace": "tools"}
+            service = {"kind": "Service", **header, "metadata": place}
+            endpoints = {"kind": "Endpoints", **header, "metadata": place}
+            subset = {"addresses": [{"ip": "127.0.0.1"}], "ports": [{"port": port}]}
+            config = {"service": SERVICE, "caBundle": server.ca_bundle}
+            cluster.load(
+                [
+                    {**service, "spec": {"ports": [{"port": 443}]}},
+                    {**endpoints, "subsets": [subset]},
+                    configuration("mutating", webhook(NAME, clientConfig=config)),
+                ]
+            )
+            answer = await ask(cluster.local_transport(), "POST", MAPS, named("m"))
+        assert answer.body["metadata"]["labels"] == {"seen": "yes"}
+
+    async def test_a_service_that_is_nowhere_fails(self, cluster: FakeCluster) -> None:
+        config = {"service": SERVICE}
+        cluster.load([configuration("mutating", webhook(NAME, clientConfig=config))])
+        answer = await ask(cluster.local_transport(), "POST", MAPS, named("m"))
+        post = 'Post "https://labeller.tools.svc:443/label?timeout=10s": '
+        assert answer.body["message"].endswith(f'{post}service "labeller" not found')
+
+    async def test_a_fork_finds_them_too(self) -> None:
+        hooks = {NAME: LABELLED}
+        async with VirtualCluster(webhooks=hooks) as cluster:
+            cluster.load([configuration("mutating", webhook(NAME))])
+            async with cluster.fork() as fork:
+                answer = await ask(fork.local_transport(), "POST", MAPS, named("m"))
+        assert answer.body["metadata"]["labels"] == {"seen": "yes"}
+
+
+class TestKubernetesAsyncio:
+    async def test_it_registers_them_is_refused_and_is_served(self, cluster: FakeCluster) -> None:
+        def judge(review: Review) -> Review:
+            loud = review["request"]["object"]["data"].get("volume") == "11"
+            status = {"code": 403, "reason": "Forbidden", "message": "too loud"}
+            return answered(review, allowed=not loud, status=status)
+
+        settings = client.Configuration()
+        await config.load_kube_config(str(cluster.kubeconfig_path), client_configuration=settings)
+        handlers: dict[str, Handler] = {
+            "mutating": replying(LABELLED),
+            "validating": replying(judge),
+        }
+        async with (
+            client.ApiClient(settings) as session,
+            serving(handlers["mutating"]) as labeller,
+            serving(handlers["validating"]) as judging,
+        ):
+            registration = client.AdmissionregistrationV1Api(session)
+            body: Any = configuration("mutating", webhook(NAME, clientConfig=labeller.client()))
+            await registration.create_mutating_webhook_configuration(body)
+            body = configuration("validating", webhook(NAME, clientConfig=judging.client()))
+            await registration.create_validating_webhook_configuration(body)
+            core = client.CoreV1Api(session)
+            body = named("m", volume="3")
+            made = await core.create_namespaced_config_map("default", body)
+            with pytest.raises(ApiException) as refused:
+                await core.patch_namespaced_config_map("m", "default", {"data": {"volume": "11"}})
+        assert made.metadata.labels == {"seen": "yes"}
+        assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
+        told = orjson.loads(refused.value.body or b"")
+        assert told["message"] == f'admission webhook "{NAME}" denied the request: too loud'
