@@ -7,6 +7,7 @@ line of text, never a guess.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import structlog
@@ -60,7 +61,10 @@ async def _answer(
 ) -> web.Response:
     try:
         body = await request.read()
-        return web.Response(body=service.answer(verb, body), content_type="application/json")
+        answered = service.answer(verb, body)
+        # kube-scheduler waits for the answer, nobody for what is written down of it.
+        asyncio.get_running_loop().call_soon(answered.tell)
+        return web.Response(body=answered.body, content_type="application/json")
     except web.HTTPRequestEntityTooLarge:
         problem = f"the body is larger than the limit of {body_limit} bytes"
         return _refusal(service, verb, 413, problem)

@@ -46,11 +46,15 @@ class SentNode:
 
 @dataclass(frozen=True, slots=True)
 class FilterArgs:
-    """A decoded filter call; ``sent`` is None if the nodes came by name."""
+    """A decoded filter call; ``sent`` is None if the nodes came by name.
+
+    ``written`` are the names as they were sent, ready to be sent back.
+    """
 
     pod: Pod
     names: tuple[str, ...]
     sent: tuple[SentNode, ...] | None
+    written: msgspec.Raw | None = None
 
 
 def decode(body: bytes, rules: Rules) -> FilterArgs:
@@ -58,7 +62,7 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
     request = wire.decode_filter(body)
     pod = decode_pod(request.pod, rules.release)
     if request.names is not None:
-        return FilterArgs(pod, request.names, None)
+        return FilterArgs(pod, request.names, None, request.written)
     sent = tuple(SentNode(raw, _read_node(raw)) for raw in request.nodes or ())
     return FilterArgs(pod, tuple(node.name for node in sent), sent)
 
@@ -115,10 +119,16 @@ def _result(args: FilterArgs, decision: FilterDecision) -> wire.FilterResult:
     items = [sent.raw for sent in args.sent or () if sent.name in fits]
     return wire.FilterResult(
         Nodes=None if by_name else wire.NodeList({}, items),
-        NodeNames=decision.feasible if by_name else None,
+        NodeNames=_names(args, decision) if by_name else None,
         FailedNodes=dict(_texts(decision, resolvable=True)),
         FailedAndUnresolvableNodes=dict(_texts(decision, resolvable=False)),
     )
+
+
+def _names(args: FilterArgs, decision: FilterDecision) -> Sequence[str] | msgspec.Raw:
+    if args.written is not None and decision.feasible is args.names:
+        return args.written
+    return decision.feasible
 
 
 def _texts(decision: FilterDecision, *, resolvable: bool) -> Iterator[tuple[str, str]]:

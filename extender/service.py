@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -52,6 +52,14 @@ class NotReadyError(RuntimeError):
     """The caches have not synced, so no answer would be safe."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What to send; ``tell`` writes the answer down, for when it has been sent."""
+
+    body: bytes
+    tell: Callable[[], None]
+
+
 @dataclass(slots=True)
 class Service:
     """Answers calls. ``feeds`` are the informers by kind; without them nothing is awaited."""
@@ -74,7 +82,7 @@ class Service:
         newest = max((feed.last_event_ns for feed in self.feeds.values()), default=0)
         return (self.clock.now_ns() - newest) / 1e9 if newest else 0.0
 
-    def answer(self, verb: str, body: bytes) -> bytes:
+    def answer(self, verb: str, body: bytes) -> Answered:
         """Answer one call.
 
         Raises UnknownVerbError, NotReadyError, and WireError or ObjectError for a body that cannot
@@ -92,10 +100,13 @@ class Service:
         answer = call.answer(Situation(snapshot, self.engine, self.search))
         self._remember(call.pod, answer)
         seconds = self.clock.monotonic() - started
-        self.metrics.answered(answer)
-        self.metrics.seconds.labels(verb).observe(seconds)
-        self.journal.answered(verb, answer, snapshot.generation, self.silence(), seconds)
-        return answer.body
+
+        def tell() -> None:
+            self.metrics.answered(answer)
+            self.metrics.seconds.labels(verb).observe(seconds)
+            self.journal.answered(verb, answer, snapshot.generation, self.silence(), seconds)
+
+        return Answered(answer.body, tell)
 
     def scrape(self) -> bytes:
         """Give the metrics with the gauges brought up to date."""

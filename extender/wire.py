@@ -38,7 +38,7 @@ class FilterResult(msgspec.Struct):
     """ExtenderFilterResult: the nodes that are left, and why each other one is not."""
 
     Nodes: NodeList | None
-    NodeNames: Sequence[str] | None
+    NodeNames: Sequence[str] | msgspec.Raw | None
     FailedNodes: dict[str, str]
     FailedAndUnresolvableNodes: dict[str, str]
     Error: str = ""
@@ -59,11 +59,15 @@ class PreemptionResult(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class FilterRequest:
-    """What a filter call asks: a pod, and nodes by name or, without a node cache, as objects."""
+    """What a filter call asks: a pod, and nodes by name or, without a node cache, as objects.
+
+    ``written`` are the names as they were sent, if they can be told from the rest without effort.
+    """
 
     pod: bytes
     names: tuple[str, ...] | None
     nodes: tuple[msgspec.Raw, ...] | None
+    written: msgspec.Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +136,11 @@ class _ByName(msgspec.Struct, forbid_unknown_fields=True):
 
     Pod: msgspec.Raw
     Nodes: None
-    NodeNames: list[str]
+    NodeNames: tuple[str, ...]
 
 
 _BY_NAME = msgspec.json.Decoder(_ByName)
+_NAMES_KEY = b'"NodeNames":'
 
 
 def _read_exactly(body: bytes) -> FilterRequest | None:
@@ -145,7 +150,17 @@ def _read_exactly(body: bytes) -> FilterRequest | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     pod = bytes(found.Pod)
-    return None if pod == _NULL else FilterRequest(pod, tuple(found.NodeNames), None)
+    return None if pod == _NULL else FilterRequest(pod, found.NodeNames, None, _written(body))
+
+
+def _written(body: bytes) -> msgspec.Raw | None:
+    """Give the list of names as it stands in a call, where it comes last, as kube-scheduler has it.
+
+    No text in JSON holds the key with its quotes bare, so the last one found is the key.
+    """
+    begin = body.rfind(_NAMES_KEY) + len(_NAMES_KEY)
+    ends_with_names = body.startswith(b"[", begin) and body.endswith(b"]}")
+    return msgspec.Raw(body[begin:-1]) if ends_with_names else None
 
 
 class _Nodes(msgspec.Struct):
