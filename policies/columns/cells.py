@@ -88,6 +88,10 @@ class Cells:
         self.block[:, place, node] = row
         self.counts[node] = count + 1
 
+    def write(self, node: int, place: int, row: Sequence[int]) -> None:
+        """Put a pod in the place of another."""
+        self.block[:, place, node] = row
+
     def remove(self, node: int, place: int) -> None:
         """Take the pod at ``place`` off a node."""
         left = int(self.counts[node]) - 1

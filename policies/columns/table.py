@@ -36,6 +36,7 @@ class Columns:
         self._policy = policy
         self._unbounded: dict[int, Pod] = {}
         self._departing: list[int] = []
+        self._uids: list[set[str]] = []
         self._most_resources = _FEW_RESOURCES
         self.snapshot = Snapshot()
         self.names: list[str] = []
@@ -101,19 +102,23 @@ class Columns:
             row = self._append(name, state)
         elif self.states[row].node is not state.node:
             self.nodes.set(row, state.node)
-        come = self._replace_pods(row, state.pods)
+        self._replace_pods(row, state.pods)
         self.states[row] = state
         self.nodes.request(row, state.requested)
         _mark(self.nominating, name, state.nominated)
         _mark(self.departing, name, self._departing[row])
         plain = _is_plain(state)
-        if come or not plain or name in self.irregular:
-            _mark(self.irregular, name, not (plain and self._are_plain(state.pods)))
+        if not plain or name in self.irregular or not self._seem_plain(row):
+            _mark(self.irregular, name, not (plain and self._are_plain(row)))
 
-    def _are_plain(self, pods: Sequence[Pod]) -> bool:
-        if self._unbounded and any(id(pod) in self._unbounded for pod in pods):
-            return False
-        return len({pod.uid for pod in pods}) == len(pods)
+    def _seem_plain(self, row: int) -> bool:
+        return not self._unbounded and len(self._uids[row]) == len(self.pods[row])
+
+    def _are_plain(self, row: int) -> bool:
+        pods = self.pods[row]
+        uids = self._uids[row] = {pod.uid for pod in pods}
+        bounded = not self._unbounded or all(id(pod) not in self._unbounded for pod in pods)
+        return bounded and len(uids) == len(pods)
 
     def _append(self, name: str, state: NodeState) -> int:
         row = self.index[name] = len(self.names)
@@ -121,6 +126,7 @@ class Columns:
         self.states.append(state)
         self.pods.append(())
         self._departing.append(0)
+        self._uids.append(set())
         self.nodes.append(state.node)
         self.cells.append_node()
         return row
@@ -132,6 +138,7 @@ class Columns:
         _replace_by_last(self.states, row)
         _replace_by_last(self.pods, row)
         _replace_by_last(self._departing, row)
+        _replace_by_last(self._uids, row)
         if row < len(self.names):
             self.index[self.names[row]] = row
         self.nodes.drop(row)
@@ -139,50 +146,68 @@ class Columns:
         for marks in (self.nominating, self.departing, self.irregular):
             marks.pop(name, None)
 
-    def _replace_pods(self, row: int, pods: Sequence[Pod]) -> list[Pod]:
-        """Take off the row who left and put on it who came; gives the latter. Told by identity."""
+    def _replace_pods(self, row: int, pods: Sequence[Pod]) -> None:
+        """Take off the row who left and put on it who came; pods are told apart by identity."""
         before = self.pods[row]
         known, present = set(map(id, before)), set(map(id, pods))
-        if not known <= present:
-            left = [place for place, pod in enumerate(before) if id(pod) not in present]
-            for place in reversed(left):
-                self._take(row, place)
-        if present <= known:
-            return []
-        come = [pod for pod in pods if id(pod) not in known]
+        left = _places_outside(present, before) if not known <= present else []
+        come = [pod for pod in pods if id(pod) not in known] if not present <= known else []
         for pod in come:
             for name in pod.requests.scalars:
                 self.know_resource(name)
-        self._departing[row] += sum(pod.departing for pod in come)
+        if len(left) == len(come) == 1 and self._belongs_at(row, left[0], come[0]):
+            self._exchange(row, left[0], come[0])
+            return
+        for place in reversed(left):
+            self._take(row, place)
         if self.pods[row]:
             for pod in come:
                 self._place(row, pod)
         elif come:
             ordered = self._policy.victims.sort(come)
             self.pods[row] = tuple(ordered)
-            self.cells.fill(row, [self._cell_values(pod) for pod in ordered])
-        return come
+            self.cells.fill(row, [self._cell_values(row, pod) for pod in ordered])
+
+    def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
+        """Tell whether a pod may stand where another does, as one does that has changed little."""
+        key, pods = self._policy.victims.key, self.pods[row]
+        mine = key(pod)
+        follows = place == 0 or key(pods[place - 1]) <= mine
+        return follows and (place + 1 == len(pods) or mine <= key(pods[place + 1]))
+
+    def _exchange(self, row: int, place: int, pod: Pod) -> None:
+        pods = self.pods[row]
+        self._forget(row, place)
+        self.cells.write(row, place, self._cell_values(row, pod))
+        self.pods[row] = (*pods[:place], pod, *pods[place + 1 :])
 
     def _take(self, row: int, place: int) -> None:
-        block, pods = self.cells.block, self.pods[row]
+        pods = self.pods[row]
+        self._forget(row, place)
+        self.cells.remove(row, place)
+        self.pods[row] = pods[:place] + pods[place + 1 :]
+
+    def _forget(self, row: int, place: int) -> None:
+        """Count a pod no longer among its classes."""
+        block, pod = self.cells.block, self.pods[row][place]
         number = int(block[CLASS, place, row])
         if self.classes.release(number):
             self.budgets.removed(number)
         self.traits.release(int(block[TRAITS, place, row]))
-        self._unbounded.pop(id(pods[place]), None)
-        self._departing[row] -= pods[place].departing
-        self.cells.remove(row, place)
-        self.pods[row] = pods[:place] + pods[place + 1 :]
+        self._unbounded.pop(id(pod), None)
+        self._departing[row] -= pod.departing
+        self._uids[row].discard(pod.uid)
 
     def _place(self, row: int, pod: Pod) -> None:
         key, pods = self._policy.victims.key, self.pods[row]
         place = bisect_left(pods, key(pod), key=key)
-        values = self._cell_values(pod)
-        self.cells.insert(row, place, values)
+        self.cells.insert(row, place, self._cell_values(row, pod))
         self.pods[row] = (*pods[:place], pod, *pods[place:])
 
-    def _cell_values(self, pod: Pod) -> list[int]:
+    def _cell_values(self, row: int, pod: Pod) -> list[int]:
         """Count the pod among its classes and give its value of every channel."""
+        self._departing[row] += pod.departing
+        self._uids[row].add(pod.uid)
         number, new = self.classes.acquire(pod)
         if new:
             self.budgets.added(number, pod)
@@ -201,6 +226,10 @@ class Columns:
         guarded = GUARDED if self._policy.guard_of(pod) is not None else 0
         going = (TERMINATING if pod.terminating else 0) | (DEPARTING if pod.departing else 0)
         return guarded | going
+
+
+def _places_outside(present: set[int], pods: Sequence[Pod]) -> list[int]:
+    return [place for place, pod in enumerate(pods) if id(pod) not in present]
 
 
 def _is_plain(state: NodeState) -> bool:

@@ -29,7 +29,7 @@ class Event:
 
 
 class Moving:
-    """Snapshots of a cluster where, in turns, a pod comes, one changes, and one goes.
+    """Snapshots of a cluster where, in turns, a pod comes, one begins to go, and one goes.
 
     Which node it happens on is drawn anew each time.
     """
@@ -61,7 +61,7 @@ class Moving:
             name = f"new-{self._turn}"
             return Event(replace(pod, name=name, uid=f"uid-{name}"), node, gone=False)
         if self._turn % 3 == 1:
-            return Event(replace(pod, priority=pod.priority + 1), node, gone=False)
+            return Event(replace(pod, terminating=not pod.terminating), node, gone=False)
         return Event(pod, node, gone=True)
 
 
