@@ -9,7 +9,7 @@ from typing import TypeVar
 from policies.columns.budgets import BudgetColumns
 from policies.columns.cells import CLASS, FIRST_RESOURCE, TRAITS, Cells
 from policies.columns.classes import LabelClasses, Traits
-from policies.columns.nodes import STANDARD, NodeColumns, is_regular
+from policies.columns.nodes import BOUND, STANDARD, NodeColumns, is_regular
 from policies.model import NodeState, Pod, Snapshot
 from policies.policy import Policy, started
 from policies.upstream import Release
@@ -211,7 +211,8 @@ class Columns:
         number, new = self.classes.acquire(pod)
         if new:
             self.budgets.added(number, pod)
-        if not is_regular(pod.requests):
+        amounts = self.nodes.amounts(pod.requests)
+        if min(amounts) < 0 or max(amounts) >= BOUND:
             self._unbounded[id(pod)] = pod
         return [
             pod.priority,
@@ -219,13 +220,16 @@ class Columns:
             number,
             self.traits.acquire(pod),
             self._flags(pod),
-            *self.nodes.amounts(pod.requests),
+            *amounts,
         ]
 
     def _flags(self, pod: Pod) -> int:
-        guarded = GUARDED if self._policy.guard_of(pod) is not None else 0
-        going = (TERMINATING if pod.terminating else 0) | (DEPARTING if pod.departing else 0)
-        return guarded | going
+        flags = 0
+        if self._policy.guards and self._policy.guard_of(pod) is not None:
+            flags |= GUARDED
+        if pod.terminating:
+            flags |= TERMINATING
+        return flags | DEPARTING if pod.departing else flags
 
 
 def _places_outside(present: set[int], pods: Sequence[Pod]) -> list[int]:
