@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from fakeapi import FakeCluster
+from fakeapi.clock import VirtualClock
 from tests.e2e.clients import RELEASES, programs
 from tests.e2e.playing import Target, play, write_kubeconfig
 from tests.e2e.transcripts import HERE, Exchange, Scenario, read_golden, scenarios
@@ -36,7 +37,9 @@ def known_differences(scenario: str, release: str) -> list[str]:
 async def test_it_prints_what_it_prints_elsewhere(
     scenario: Scenario, release: str, tmp_path: Path
 ) -> None:
-    async with FakeCluster(run=scenario.run) as cluster:
+    now = VirtualClock.like_the_host()
+    clock = VirtualClock(now.now_ns()) if scenario.still else now
+    async with FakeCluster(run=scenario.run, clock=clock) as cluster:
         kubeconfig = write_kubeconfig(tmp_path / ".kubeconfig", cluster.url)
         target = Target(cluster.url, kubeconfig)
         seen = await play(scenario, programs(release), target, tmp_path)

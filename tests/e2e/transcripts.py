@@ -53,13 +53,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What exists, which files lie about, what is typed, and what runs of the control plane."""
+    """What exists, which files lie about, what is typed, and what runs of the control plane.
+
+    ``still``: no second passes meanwhile, for what is listed in an order that depends on seconds.
+    """
 
     name: str
     world: tuple[Mapping[str, Any], ...]
     files: Mapping[str, str]
     steps: tuple[Step, ...]
     run: str = "none"
+    still: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ def _scenario(path: Path, worlds: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
     world = [thing for name in document.get("world", ()) for thing in worlds[name]]
     steps = tuple(map(Step.read, document["steps"]))
     run = document.get("run", "none")
-    return Scenario(path.stem, tuple(world), document.get("files", {}), steps, run)
+    still = document.get("still", False)
+    return Scenario(path.stem, tuple(world), document.get("files", {}), steps, run, still)
 
 
 def golden_path(release: str, scenario: str) -> Path:
