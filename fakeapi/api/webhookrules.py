@@ -18,10 +18,9 @@ from fakeapi.api.causes import duplicate, forbidden_field, invalid_value, requir
 from fakeapi.api.cel.engine import MISSING, is_installed
 from fakeapi.api.cel.references import Scope
 from fakeapi.api.cel.rules import fault_of
-from fakeapi.api.crds.conversions import service_faults, url_faults
+from fakeapi.api.crds.conversions import REVIEWS, review_faults, service_faults, url_faults
 from fakeapi.api.errors import Cause
 from fakeapi.api.naming import (
-    wrong_dns1035_label,
     wrong_label_key,
     wrong_label_value,
     wrong_subdomain,
@@ -32,7 +31,6 @@ Object = Mapping[str, Any]
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
-_REVIEWS: Final = ("v1", "v1beta1")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
@@ -243,14 +241,4 @@ def _expression(expression: str, path: str) -> Iterator[Cause]:
 
 
 def _reviews(versions: Sequence[str], path: str) -> Iterator[Cause]:
-    accepted = ", ".join(_REVIEWS)
-    if not versions:
-        yield required(path, f"must specify one of {accepted}")
-        return
-    for index, version in enumerate(versions):
-        if version in versions[:index]:
-            yield invalid_value(f"{path}[{index}]", version, "duplicate version")
-        elif wrong := wrong_dns1035_label(version):
-            yield invalid_value(f"{path}[{index}]", version, wrong)
-    if not set(_REVIEWS) & set(versions):
-        yield invalid_value(path, versions, f"must include at least one of {accepted}")
+    return review_faults(versions, path, f"must specify one of {', '.join(REVIEWS)}")

@@ -17,7 +17,7 @@ from fakeapi.api.naming import wrong_dns1035_label, wrong_subdomain
 from fakeapi.api.structural.nodes import Json
 
 _STRATEGIES: Final = ("None", "Webhook")
-_REVIEWS: Final = ("v1", "v1beta1")
+REVIEWS: Final = ("v1", "v1beta1")
 _FORM: Final = "; desired format: https://host[/path]"
 _LAST_PORT: Final = 65_535
 _UNASKED: Final = "should not be set when strategy is not set to Webhook"
@@ -39,7 +39,7 @@ def conversion_faults(conversion: Json, path: str, *, established: bool) -> Iter
             yield forbidden_field(f"{path}.conversionReviewVersions", _UNASKED)
         return
     yield from client_faults(config, f"{path}.webhookClientConfig", established=established)
-    yield from _review_faults(reviews or (), f"{path}.conversionReviewVersions")
+    yield from review_faults(reviews or (), f"{path}.conversionReviewVersions")
 
 
 def client_faults(config: Json | None, path: str, *, established: bool) -> Iterator[Cause]:
@@ -114,15 +114,16 @@ def _path_faults(text: str, path: str) -> Iterator[Cause]:
             yield invalid_value(path, text, f"segment[{index}]: {wrong}")
 
 
-def _review_faults(versions: Sequence[str], path: str) -> Iterator[Cause]:
+def review_faults(versions: Sequence[str], path: str, none: str = "") -> Iterator[Cause]:
+    """Say what is wrong with the versions of a review; ``none`` is said where there are none."""
     if not versions:
-        yield required(path)
+        yield required(path, none)
         return
     for index, version in enumerate(versions):
         if version in versions[:index]:
             yield invalid_value(f"{path}[{index}]", version, "duplicate version")
         elif wrong := wrong_dns1035_label(version):
             yield invalid_value(f"{path}[{index}]", version, wrong)
-    if not set(_REVIEWS) & set(versions):
-        rule = f"must include at least one of {', '.join(_REVIEWS)}"
+    if not set(REVIEWS) & set(versions):
+        rule = f"must include at least one of {', '.join(REVIEWS)}"
         yield invalid_value(path, list(versions), rule)
