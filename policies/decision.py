@@ -111,6 +111,10 @@ def unresolvable(code: Code, detail: str = "", second: str = "") -> Rejection:
     return Rejection((Reason(code, detail, second),), resolvable=False)
 
 
+FEASIBLE = unresolvable(Code.FEASIBLE)
+"""Why a node is no candidate on which the pod fits as it is."""
+
+
 def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
     """Tell how often each reason was found, as kube-scheduler does in ``0/N nodes are available``.
 
@@ -210,13 +214,12 @@ class PreemptionDecision:
 
 def needless(filtering: FilterDecision) -> PreemptionDecision:
     """Give the decision for a pod that fits somewhere already: nobody has to go."""
-    fits = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
     return PreemptionDecision(
         filtering.pod,
         eligible=True,
-        reason=str(fits),
+        reason=str(FEASIBLE),
         chosen=None,
-        rejected=dict.fromkeys(filtering.feasible, fits) | dict(filtering.rejected),
+        rejected=dict.fromkeys(filtering.feasible, FEASIBLE) | dict(filtering.rejected),
         unjudged=filtering.unjudged,
     )
 
@@ -231,8 +234,7 @@ def _describe_candidate(candidate: Candidate) -> Iterator[str]:
 
 
 def _resolution(rejection: Rejection) -> str:
-    fits = rejection.reasons[:1] == (Reason(Code.FEASIBLE),)
-    return "" if rejection.resolvable or fits else " (eviction cannot help)"
+    return "" if rejection.resolvable or rejection == FEASIBLE else " (eviction cannot help)"
 
 
 def _unjudged(filters: frozenset[str]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from policies import wording
 from policies.decision import (
+    FEASIBLE,
     Candidate,
     Code,
     FilterDecision,
@@ -206,8 +207,8 @@ def _why_not(
     candidates: Mapping[str, Candidate],
     refusals: Mapping[str, Rejection],
 ) -> dict[str, Rejection]:
-    fits = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
-    reasons = dict.fromkeys(filtering.feasible, fits) | dict(filtering.rejected) | dict(refusals)
+    fitting = dict.fromkeys(filtering.feasible, FEASIBLE)
+    reasons = fitting | dict(filtering.rejected) | dict(refusals)
     return {name: reason for name, reason in reasons.items() if name not in candidates}
 
 

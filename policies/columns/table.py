@@ -212,7 +212,7 @@ class Columns:
         if new:
             self.budgets.added(number, pod)
         amounts = self.nodes.amounts(pod.requests)
-        if min(amounts) < 0 or max(amounts) >= BOUND:
+        if min(amounts) < 0 or max(amounts) >= BOUND:  # what was cut stands at the bound
             self._unbounded[id(pod)] = pod
         return [
             pod.priority,

@@ -20,7 +20,7 @@ from policies.columns import Columns
 from policies.columns.cells import FLAGS
 from policies.columns.coded import Bools, Ints
 from policies.columns.table import DEPARTING
-from policies.decision import Code, FilterDecision, PreemptionDecision, Reason, Rejection
+from policies.decision import FEASIBLE, FilterDecision, PreemptionDecision
 from policies.departing import concerned, without_departing
 from policies.filtering import unjudged
 from policies.model import Pod, Snapshot
@@ -34,17 +34,15 @@ from policies.vectorized.view import Rows
 
 _EVERY_ROW: Rows = slice(None)
 _MANY = 4
-_FEASIBLE = Rejection((Reason(Code.FEASIBLE),), resolvable=False)
 
 
 @dataclass(frozen=True)
 class _Filtered:
-    """What filtering found on ``rows``, and the sentence that says so."""
+    """What filtering found on ``rows``."""
 
     rows: Rows
     codes: Codes
     decision: FilterDecision
-    failure: str
 
 
 class Vectorized:
@@ -107,7 +105,7 @@ class Vectorized:
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, snapshot, status)
         if reason is not None:
-            return self._ineligible(filtered, reason)
+            return self._ineligible(asked, filtered, reason)
         rows = _potential(asked, filtered, potential)
         return self._decided(asked, filtered, rows, asked.tried(rows))
 
@@ -129,11 +127,14 @@ class Vectorized:
             ByName(names, codes, asked.rejections),
             unjudged=unjudged(pod, asked.asked.snapshot, self.rules.release, self.rules.filters),
         )
-        counts = count_reasons(codes, asked.rejections)
-        failure = wording.unfit(len(names), None, counts, self.rules.release)
-        return _Filtered(rows, codes, decision, failure)
+        return _Filtered(rows, codes, decision)
 
-    def _ineligible(self, filtered: _Filtered, reason: str) -> PreemptionDecision:
+    def _failure(self, asked: Question, filtered: _Filtered) -> str:
+        """Give the event's first sentence, which counts why filtering refused each node."""
+        counts = count_reasons(filtered.codes, asked.rejections)
+        return wording.unfit(len(filtered.codes), None, counts, self.rules.release)
+
+    def _ineligible(self, asked: Question, filtered: _Filtered, reason: str) -> PreemptionDecision:
         sentence = wording.ineligible(reason, self._first(filtered))
         return PreemptionDecision(
             filtered.decision.pod,
@@ -141,7 +142,7 @@ class Vectorized:
             reason=reason,
             chosen=None,
             rejected=filtered.decision.rejected,
-            message=f"{filtered.failure} {sentence}",
+            message=f"{self._failure(asked, filtered)} {sentence}",
             unjudged=filtered.decision.unjudged,
         )
 
@@ -165,7 +166,7 @@ class Vectorized:
             candidates=tried.candidates,
             rejected=rejected,
             decided_by=order.separating(*best) if len(best) > 1 else None,
-            message=" ".join(part for part in (filtered.failure, outcome) if part),
+            message=" ".join(part for part in (self._failure(asked, filtered), outcome) if part),
             unjudged=filtered.decision.unjudged,
         )
 
@@ -238,7 +239,7 @@ def _potential(asked: Question, filtered: _Filtered, given: Collection[str] | No
 
 def _why_not(asked: Question, filtered: _Filtered, tried: Tried) -> Codes:
     """Say of each row that is no candidate why: what the dry run said, or filtering before it."""
-    feasible = asked.rejections.code(_FEASIBLE)
+    feasible = asked.rejections.code(FEASIBLE)
     codes = np.zeros(len(tried.codes), np.int32)
     codes[filtered.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)
     codes = np.where(tried.codes == FITS, codes, tried.codes)
