@@ -10,8 +10,8 @@ import msgspec
 
 from extender.cluster import LiveCluster
 from extender.kube import storage
-from extender.kube.decoding import ObjectError, Unreadable, tolerant
-from extender.kube.manifests import Manifest, ManifestError, read_manifests
+from extender.kube.decoding import ObjectError
+from extender.kube.manifests import Manifest, ManifestError, of_kind, read_manifests
 from extender.kube.objects import (
     PriorityClass,
     decode_budget,
@@ -58,13 +58,13 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
     """Read all files together. Raises ManifestError; a broken object is skipped with a warning."""
     manifests = [manifest for path in paths for manifest in read_manifests(path)]
     cluster = LiveCluster(monotonic=lambda: 0.0)
-    cluster.namespaces.replace(_decoded(manifests, "Namespace", decode_namespace))
-    cluster.nodes.replace(_decoded(manifests, "Node", decode_node))
-    cluster.budgets.replace(_decoded(manifests, "PodDisruptionBudget", decode_budget))
+    cluster.namespaces.replace(of_kind(manifests, "Namespace", decode_namespace))
+    cluster.nodes.replace(of_kind(manifests, "Node", decode_node))
+    cluster.budgets.replace(of_kind(manifests, "PodDisruptionBudget", decode_budget))
     for kind, decode in WORKLOAD_DECODERS.items():
-        cluster.workloads[kind].replace(_decoded(manifests, kind, decode))
+        cluster.workloads[kind].replace(of_kind(manifests, kind, decode))
     _load_storage(cluster.storage, manifests)
-    found = _decoded(manifests, "PriorityClass", decode_priority_class)
+    found = of_kind(manifests, "PriorityClass", decode_priority_class)
     classes = {each.name: each for each in found if isinstance(each, PriorityClass)}
     classes = {**_SYSTEM_CLASSES, **classes}
 
@@ -75,7 +75,7 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
         named = _asked(raw).priorityClassName
         return _admitted(pod, raw, classes) if named in classes else pod
 
-    cluster.pods.replace(_decoded(manifests, "Pod", read_pod))
+    cluster.pods.replace(of_kind(manifests, "Pod", read_pod))
     return ClusterFiles(cluster.snapshot(), classes)
 
 
@@ -88,7 +88,7 @@ def _load_storage(tables: StorageTables, manifests: Sequence[Manifest]) -> None:
 
     def load(kind: str, decode: Callable[[bytes], T], table: StorageTable[T]) -> None:
         if kind in kinds:
-            table.replace(_decoded(manifests, kind, decode))
+            table.replace(of_kind(manifests, kind, decode))
 
     load("PersistentVolumeClaim", storage.decode_claim, tables.claims)
     load("PersistentVolume", storage.decode_volume, tables.volumes)
@@ -148,10 +148,3 @@ def _asked(raw: bytes) -> _Asked:
 def _default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
     defaults = [each for each in classes.values() if each.is_default]
     return min(defaults, key=lambda each: each.value, default=None)
-
-
-def _decoded(
-    manifests: Iterable[Manifest], kind: str, decode: Callable[[bytes], T]
-) -> list[T | Unreadable]:
-    read = tolerant(kind, decode)
-    return [read(manifest.raw) for manifest in manifests if manifest.kind == kind]

@@ -15,9 +15,14 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import yaml
+
+from extender.kube.decoding import Decode, Unreadable, tolerant
+
+T = TypeVar("T")
 
 _GZIP = b"\x1f\x8b"
 _SPACE = re.compile(r"\s*")
@@ -65,6 +70,12 @@ def read_manifests(path: str) -> list[Manifest]:
     except RecursionError:
         raise ManifestError(f"{name}: nested too deeply") from None
     return found
+
+
+def of_kind(manifests: Iterable[Manifest], kind: str, decode: Decode[T]) -> list[T | Unreadable]:
+    """Decode the objects of one kind; a broken one becomes an Unreadable."""
+    read = tolerant(kind, decode)
+    return [read(manifest.raw) for manifest in manifests if manifest.kind == kind]
 
 
 def _contents(path: str, name: str) -> bytes:

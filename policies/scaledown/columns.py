@@ -1,0 +1,105 @@
+"""The order of :mod:`policies.scaledown.ranking` on columns, for many replicas at once.
+
+The stages are those of :meth:`policies.order.StoppingOrder.sort`: all replicas are sorted by the
+criteria up to a stop, and then runs of neighbours that really are the same by what follows. Each
+stage is one stable sort of integers; the UIDs are sorted once, before them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policies.scaledown.ranking import LONGEST_AGE, MISSING, PHASES, log2_rank, scale_down_order
+from policies.scaledown.replica import Replica
+
+Ints: TypeAlias = NDArray[np.int64]
+Keys: TypeAlias = Mapping[str, Callable[[], Ints]]
+
+
+def sort_for_deletion(
+    replicas: Sequence[Replica], crowding: Mapping[str, int], now_ns: int | None
+) -> list[Replica]:
+    """List ``replicas``, those to delete first, exactly as scale_down_order sorts them."""
+    uids = [each.uid for each in replicas]
+    order = np.array(sorted(range(len(uids)), key=uids.__getitem__), np.int64)
+    runs = np.zeros(len(uids), np.int64)
+    exact = _exact_moments(replicas)
+    keys = _keys(replicas, crowding, now_ns, exact)
+    for stage in scale_down_order(crowding, now_ns).stages():
+        columns = [runs, *(keys[criterion.name]()[order] for criterion in stage.criteria)]
+        ranked = np.lexsort(columns[::-1])
+        order = order[ranked]
+        if stage.stop is not None:
+            columns = [column[ranked] for column in columns]
+            runs = _numbered_runs(*columns, exact[stage.stop.name][order])
+    return [replicas[row] for row in order.tolist()]
+
+
+def _numbered_runs(*columns: Ints) -> Ints:
+    """Number the runs of rows that are as their neighbours in every column."""
+    begins = np.zeros(len(columns[0]), np.bool_)
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    return np.cumsum(begins, dtype=np.int64)
+
+
+def _exact_moments(replicas: Sequence[Replica]) -> Mapping[str, Ints]:
+    """Give what the coarse criteria tell roughly, by the name of the criterion."""
+    ready = _column([each.ready for each in replicas])
+    since = _moments([each.ready_since_ns for each in replicas])
+    return {
+        "ready-time": np.where(ready == 1, since, MISSING),
+        "creation-time": _moments([each.created_ns for each in replicas]),
+    }
+
+
+def _keys(
+    replicas: Sequence[Replica],
+    crowding: Mapping[str, int],
+    now_ns: int | None,
+    exact: Mapping[str, Ints],
+) -> Keys:
+    """Give each criterion's keys by its name, a row for each replica."""
+    return {
+        "unscheduled": lambda: _column([each.node != "" for each in replicas]),
+        "phase": lambda: _column([PHASES.get(each.phase, 0) for each in replicas]),
+        "not-ready": lambda: _column([each.ready for each in replicas]),
+        "deletion-cost": lambda: _column([each.deletion_cost for each in replicas]),
+        "crowding": lambda: -_column([crowding.get(each.node, 0) for each in replicas]),
+        "ready-time": lambda: _age_ranks(exact["ready-time"], now_ns),
+        "restarts": lambda: -_column([each.restarts for each in replicas]),
+        "sidecar-restarts": lambda: -_column([each.sidecar_restarts for each in replicas]),
+        "creation-time": lambda: _age_ranks(exact["creation-time"], now_ns),
+    }
+
+
+def _column(values: Sequence[int]) -> Ints:
+    return np.array(values, np.int64)
+
+
+def _moments(moments: Sequence[int | None]) -> Ints:
+    return _column([MISSING if moment is None else moment for moment in moments])
+
+
+def _age_ranks(moments: Ints, now_ns: int | None) -> Ints:
+    if now_ns is None:
+        return np.where(moments == MISSING, MISSING, -moments)
+    # An age has the last rank whose first age it has reached, so one that began early enough.
+    begun = [max(now_ns - age, MISSING) for age in reversed(_first_ages())]
+    ranks = len(begun) - 1 - np.searchsorted(_column(begun), moments)
+    return np.where(moments == MISSING, MISSING, ranks)
+
+
+@cache
+def _first_ages() -> tuple[int, ...]:
+    """Give the smallest age of each rank, from 0 on."""
+    ages = range(1, LONGEST_AGE + 1)
+    return tuple(
+        ages[bisect_left(ages, rank, key=log2_rank)] for rank in range(log2_rank(LONGEST_AGE) + 1)
+    )

@@ -1,0 +1,125 @@
+"""Which pods a ReplicaSet counts as its own, and which as related.
+
+Related are the pods that any ReplicaSet of the same controller selects, such as those of all
+revisions of a Deployment: a pod on a node with many of them is a better one to delete. A ReplicaSet
+that nothing controls has no related pods, not even its own.
+
+Source: getIndirectlyRelatedPods and getPodsRankedByRelatedPodsOnSameNode in
+pkg/controller/replicaset/replica_set.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from policies.scaledown.replica import Replica
+from policies.selectors import Labels, LabelSelector
+
+
+class Related(Protocol):
+    """What counts of a related pod."""
+
+    @property
+    def uid(self) -> str:
+        """What pods are told apart by."""
+        ...
+
+    @property
+    def node(self) -> str:
+        """Where it runs; empty if it is not scheduled."""
+        ...
+
+    @property
+    def active(self) -> bool:
+        """Whether it has neither finished nor been told to go."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod, and what ties it to ReplicaSets; ``owner`` is the UID of its controller."""
+
+    replica: Replica
+    labels: Labels
+    owner: str | None
+    active: bool
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.replica.namespace}/{self.replica.name}"
+
+    @property
+    def uid(self) -> str:
+        """The pod's UID."""
+        return self.replica.uid
+
+    @property
+    def node(self) -> str:
+        """The node that it runs on; empty if it is not scheduled."""
+        return self.replica.node
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSet:
+    """A ReplicaSet; ``owner`` is the UID of its controller, ``selector`` None selects none."""
+
+    namespace: str
+    name: str
+    uid: str
+    owner: str | None
+    selector: LabelSelector | None
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    def selects(self, pod: Member) -> bool:
+        """Tell whether a pod is in its namespace and has the labels that it asks for."""
+        if self.selector is None or pod.replica.namespace != self.namespace:
+            return False
+        return self.selector.matches(pod.labels)
+
+
+def claimed(replica_set: ReplicaSet, pods: Iterable[Member]) -> list[Replica]:
+    """Give the active pods that a ReplicaSet controls and selects: those that it may delete.
+
+    One that it no longer selects it is about to release. An orphan is not its own yet. A ReplicaSet
+    without a selector, which no API server would store, keeps what it controls.
+    """
+    return [
+        pod.replica
+        for pod in pods
+        if pod.active
+        and pod.owner == replica_set.uid
+        and pod.replica.namespace == replica_set.namespace
+        and (replica_set.selector is None or replica_set.selects(pod))
+    ]
+
+
+def siblings(replica_set: ReplicaSet, among: Iterable[ReplicaSet]) -> list[ReplicaSet]:
+    """Give the ReplicaSets with the same controller, itself included; none if it has none."""
+    if replica_set.owner is None:
+        return []
+    return [each for each in among if each.owner == replica_set.owner]
+
+
+def related(
+    replica_set: ReplicaSet, among: Iterable[ReplicaSet], pods: Iterable[Member]
+) -> list[Member]:
+    """Give the pods that a ReplicaSet or a sibling selects, whoever owns them."""
+    family = siblings(replica_set, among)
+    return [pod for pod in pods if any(each.selects(pod) for each in family)]
+
+
+def crowding(related: Iterable[Related]) -> Mapping[str, int]:
+    """Count the active related pods by node; no node, ``""``, is one as well.
+
+    A pod that is there twice counts once.
+    """
+    active = {pod.uid: pod.node for pod in related if pod.active}
+    return Counter(active.values())

@@ -1,0 +1,146 @@
+"""Builders and known answers for ReplicaSets and the pods that they delete first.
+
+``replica("a", ready=3600)`` is a pod that has been ready for an hour at ``NOW``, and all that is
+left out is the same in each: so two replicas differ in what a test says, and in their UIDs, which
+are their names. ``created`` is an age, too; None is a time that is missing.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from extender.kube.replicas import decode_member, decode_replica_set
+from policies.scaledown import Member, Replica, ReplicaSet
+from tests.builders import NO_LABELS, SECOND, Document, encoded, pod_json, rfc3339
+
+NOW = 1_700_000_000
+"""Seconds after the epoch."""
+NOW_NS = NOW * SECOND
+
+VECTORS: Mapping[str, Any] = msgspec.json.decode(
+    (Path(__file__).parent / "vectors" / "replicaset.json").read_bytes()
+)
+RECORDED: Mapping[str, Mapping[str, Any]] = {
+    each["name"]: each
+    for each in msgspec.json.Decoder().decode_lines(
+        gzip.decompress((Path(__file__).parent / "recorded/scaledowns.jsonl.gz").read_bytes())
+    )
+}
+"""Scale-downs of a real controller by name; tests/recorded/README.md describes them."""
+
+
+def replica(
+    name: str = "a",
+    *,
+    uid: str | None = None,
+    node: str = "node-1",
+    phase: str = "Running",
+    ready: float | None = 3600,
+    is_ready: bool = True,
+    cost: int = 0,
+    restarts: int = 0,
+    sidecar_restarts: int = 0,
+    created: float | None = 7200,
+) -> Replica:
+    """Build a replica that has been ready and there for so many seconds at ``NOW``."""
+    return Replica(
+        namespace="default",
+        name=name,
+        uid=uid or name,
+        node=node,
+        phase=phase,
+        ready=is_ready,
+        ready_since_ns=_moment(ready),
+        deletion_cost=cost,
+        restarts=restarts,
+        sidecar_restarts=sidecar_restarts,
+        created_ns=_moment(created),
+    )
+
+
+def names(replicas: Iterable[Replica]) -> list[str]:
+    """List the names of replicas."""
+    return [each.name for each in replicas]
+
+
+def replica_set_json(
+    name: str = "web",
+    *,
+    match: Mapping[str, str] | None = None,
+    owner: str | None = None,
+    namespace: str = "default",
+    **metadata: Any,
+) -> Document:
+    """Build an apps/v1 ReplicaSet; ``owner`` is the UID of a Deployment that controls it."""
+    meta = {"name": name, "namespace": namespace, "uid": f"rs-{name}", **metadata}
+    if owner is not None:
+        meta["ownerReferences"] = [reference("Deployment", "d", owner)]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": meta,
+        "spec": {"selector": {"matchLabels": dict(match or {"app": "web"})}},
+    }
+
+
+def member_json(
+    name: str,
+    *,
+    owner: str | None = "rs-web",
+    on: str | None = "node-1",
+    labels: Mapping[str, str] = NO_LABELS,
+    ready: int | None = 3600,
+    created: int = 7200,
+    metadata: Document | None = None,
+    **fields: Any,
+) -> Document:
+    """Build a v1 Pod that the ReplicaSet with UID ``owner`` controls, ready for so many seconds."""
+    meta: Document = {"creationTimestamp": rfc3339(NOW - created)}
+    if owner is not None:
+        meta["ownerReferences"] = [reference("ReplicaSet", owner.removeprefix("rs-"), owner)]
+    conditions = [] if ready is None else [condition("True", NOW - ready)]
+    status = {"conditions": conditions, **fields.pop("status", {})}
+    return pod_json(
+        name,
+        on=on,
+        labels=labels or {"app": "web"},
+        metadata=meta | (metadata or {}),
+        status=status,
+        **fields,
+    )
+
+
+def reference(kind: str, name: str, uid: str, **fields: Any) -> Document:
+    """Build a reference to a controlling owner."""
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": True} | (
+        fields
+    )
+
+
+def condition(status: str, since: int | None, kind: str = "Ready") -> Document:
+    """Build a pod's condition; ``since`` is in seconds after the epoch."""
+    return {"type": kind, "status": status, "lastTransitionTime": rfc3339(since)}
+
+
+def members(documents: Iterable[Mapping[str, Any]]) -> list[Member]:
+    """Decode pods."""
+    return [decode_member(encoded(each)) for each in documents]
+
+
+def replica_sets(documents: Iterable[Mapping[str, Any]]) -> list[ReplicaSet]:
+    """Decode ReplicaSets."""
+    return [decode_replica_set(encoded(each)) for each in documents]
+
+
+def of_kind(documents: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    """Pick the objects of one kind."""
+    return [each for each in documents if each["kind"] == kind]
+
+
+def _moment(age: float | None) -> int | None:
+    return None if age is None else NOW_NS - int(age * SECOND)
