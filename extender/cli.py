@@ -31,19 +31,23 @@ from extender.explain import (
     filter_document,
     known_nodes,
     preempt_document,
+    scale_down_document,
 )
 from extender.journal import Journal
 from extender.kube.clock import SystemClock
 from extender.kube.connection import ConnectionConfigError, connect
 from extender.kube.decoding import ObjectError
 from extender.kube.manifests import ManifestError
+from extender.kube.pods import epoch_ns
 from extender.kube.transport import Transport
+from extender.replicafile import ReplicaFileError, load_replicas
 from extender.serving import Running, running, spare_collections, told_to_stop
-from extender.tables import filter_table, preempt_table
+from extender.tables import filter_table, preempt_table, scale_down_table
 from extender.verdict import Search
 from policies import decide_filter
 from policies.filtering import UnknownFilterError, named
 from policies.rules import Rules
+from policies.scaledown import decide_scale_down
 from policies.upstream import UnknownReleaseError, release
 
 
@@ -64,6 +68,7 @@ USER_ERRORS = (
     ConnectionConfigError,
     ManifestError,
     ObjectError,
+    ReplicaFileError,
     UnknownFilterError,
     UnknownNodeError,
     UnknownReleaseError,
@@ -78,6 +83,13 @@ def _moment(text: str) -> datetime:
     if moment is None or moment.tzinfo is None:
         raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z")
     return moment
+
+
+def _namespaced(text: str) -> str:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise typer.BadParameter(f"{text!r}; expected NAMESPACE/NAME")
+    return text
 
 
 class Output(Enum):
@@ -127,6 +139,8 @@ def build(embed: Embed) -> typer.Typer:
     explain.command("preempt", epilog=_example("explain preempt --cluster c.yaml --pod p.yaml"))(
         _explain_preempt
     )
+    command = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
+    explain.command("scaledown", epilog=_example(command))(_explain_scaledown)
     app.command("serve", epilog=_example("serve --embedded demo --port 0"))(_serve_command(embed))
     return app
 
@@ -185,6 +199,31 @@ def _explain_preempt(
     order = rules.policy.candidates
     decision = explain_preempt(preemptor, files.snapshot, rules, potential)
     _print(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
+
+
+def _explain_scaledown(
+    cluster: ClusterFiles,
+    replicaset: Annotated[
+        str,
+        typer.Option(
+            "--replicaset", metavar="NS/NAME", parser=_namespaced, help="Whose pods to delete."
+        ),
+    ],
+    delete: Annotated[
+        int, typer.Option("--delete", metavar="N", min=0, help="How many; at most all active ones.")
+    ],
+    now: Now = None,
+    output: OutputForm = None,
+) -> None:
+    """Show which pods a ReplicaSet would delete first, and why."""
+    replicas = load_replicas(cluster, replicaset, delete)
+    now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
+    decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
+    _print(
+        output,
+        lambda: scale_down_document(decision),
+        lambda: scale_down_table(decision, replicaset),
+    )
 
 
 def _serve_command(embed: Embed) -> Callable[..., None]:

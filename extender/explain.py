@@ -9,6 +9,7 @@ from policies import decide_filter, post_filter
 from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection, needless
 from policies.model import Pod, Snapshot
 from policies.rules import Rules
+from policies.scaledown import ScaleDownDecision
 
 
 class UnknownNodeError(ValueError):
@@ -61,6 +62,22 @@ class PreemptDocument(TypedDict):
     unjudged: list[str]
 
 
+class PrecedenceDocument(TypedDict):
+    """Which criterion put a pod directly before another."""
+
+    pod: str
+    ahead_of: str
+    criterion: str
+
+
+class ScaleDownDocument(TypedDict):
+    """What ``explain scaledown -o json`` prints."""
+
+    delete: list[str]
+    order: list[str]
+    because: list[PrecedenceDocument]
+
+
 def explain_preempt(
     pod: Pod, snapshot: Snapshot, rules: Rules, potential: Sequence[str] | None
 ) -> PreemptionDecision:
@@ -104,6 +121,18 @@ def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
         "rejected": _rejected(decision.rejected),
         "message": decision.message,
         "unjudged": sorted(decision.unjudged),
+    }
+
+
+def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
+    """Give the JSON document of a decision on a ReplicaSet's pods."""
+    return {
+        "delete": [replica.name for replica in decision.victims],
+        "order": [replica.name for replica in decision.order],
+        "because": [
+            {"pod": each.replica.name, "ahead_of": each.ahead_of.name, "criterion": each.criterion}
+            for each in decision.because
+        ],
     }
 
 

@@ -11,9 +11,12 @@ from rich.text import Text
 from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection
 from policies.model import Pod
 from policies.order import Order
+from policies.scaledown import ScaleDownDecision
 
 _SHOWN_CANDIDATES = 5
 _SHOWN_NAMES = 6
+_SHOWN_VICTIMS = 20
+_SHOWN_SPARED = 5
 
 
 def filter_table(decision: FilterDecision) -> RenderableType:
@@ -43,6 +46,20 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
     if decision.message:
         parts.append(Text(decision.message, style="italic"))
     return Group(*parts, *_warning(decision.unjudged))
+
+
+def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
+    """Show which pods of the ReplicaSet ``key`` go, who would be next, and why in this order."""
+    victims, spared = decision.victims, decision.order[decision.count :]
+    head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods go", style="bold")
+    table = _table("", "pod", "node", "before the next by")
+    criteria = {each.replica: each.criterion for each in decision.because}
+    for mark, replicas, shown in (("→", victims, _SHOWN_VICTIMS), ("", spared, _SHOWN_SPARED)):
+        for each in replicas[:shown]:
+            table.add_row(mark, each.name, each.node, criteria.get(each, ""))
+        if len(replicas) > shown:
+            table.add_row(mark, f"and {len(replicas) - shown} more", "", "")
+    return Group(head, table)
 
 
 def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:

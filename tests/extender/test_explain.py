@@ -14,14 +14,17 @@ from extender.explain import (
     filter_document,
     known_nodes,
     preempt_document,
+    scale_down_document,
 )
-from extender.tables import filter_table, preempt_table
+from extender.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.model import Snapshot
 from policies.policy import COST
 from policies.rules import DEFAULT_RULES
+from policies.scaledown import decide_scale_down
 from policies.storage import stored
 from tests.builders import LATE, budget, late_claim, node, pod, snapshot
+from tests.replicas import NOW_NS, replica
 
 VIP = pod("vip", cpu="2", priority=10)
 CLUSTER = snapshot(
@@ -153,3 +156,35 @@ def test_long_lists_are_cut() -> None:
 def test_an_empty_cluster_has_nowhere_to_go() -> None:
     document = preempt_document(explain_preempt(VIP, Snapshot(), DEFAULT_RULES, None))
     assert (document["node"], document["rejected"]) == (None, {})
+
+
+THREE = [replica("calm"), replica("restless", restarts=3), replica("lost", node="")]
+
+
+def test_a_scale_down_document() -> None:
+    assert scale_down_document(decide_scale_down(THREE, {}, 1, NOW_NS)) == {
+        "delete": ["lost"],
+        "order": ["lost", "restless", "calm"],
+        "because": [
+            {"pod": "lost", "ahead_of": "restless", "criterion": "unscheduled"},
+            {"pod": "restless", "ahead_of": "calm", "criterion": "restarts"},
+        ],
+    }
+
+
+def test_a_scale_down_table_marks_who_goes() -> None:
+    text = shown(scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web"))
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0] == ["default/web:", "2", "of", "3", "pods", "go"]
+    assert lines[2:] == [
+        ["→", "lost", "unscheduled"],
+        ["→", "restless", "node-1", "restarts"],
+        ["calm", "node-1"],
+    ]
+
+
+def test_a_long_scale_down_is_cut() -> None:
+    many = [replica(f"pod-{index:02}") for index in range(40)]
+    text = shown(scale_down_table(decide_scale_down(many, {}, 22, NOW_NS), "default/web"))
+    assert "→  and 2 more" in text
+    assert "   and 13 more" in text

@@ -21,6 +21,7 @@ import structlog
 from fakeapi.cli import main
 from tests.builders import encoded, node_json, pod_json
 from tests.extender.go_decoder import filtered
+from tests.replicas import RECORDED, member_json, replica_set_json
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from fakeapi.cli import main; main()")
@@ -188,8 +189,49 @@ class TestExplain:
         assert (warning["event"], warning["key"]) == ("object_skipped", "default/broken")
 
 
+class TestExplainScaledown:
+    async def test_it_prints_one_json_document(self, tmp_path: Path) -> None:
+        recorded = RECORDED["sd-77-104"]
+        cluster = written(tmp_path, "cluster.json", recorded["cluster"])
+        options = ("--replicaset", recorded["replicaset"], "--delete", str(recorded["delete"]))
+        done = await reprieve(
+            "explain", "scaledown", "--cluster", cluster, *options, "--now", recorded["now"]
+        )
+        assert (done.code, done.err) == (0, "")
+        document = json.loads(done.out)
+        assert list(document) == ["delete", "order", "because"]
+        assert sorted(document["delete"]) == recorded["deleted"]
+        assert document["order"][: recorded["delete"]] == document["delete"]
+        assert [each["pod"] for each in document["because"]] == document["order"][:-1]
+
+    async def test_now_is_the_clock_s_unless_it_is_given(self, tmp_path: Path) -> None:
+        """One and two seconds differ as ages; years later both are about as old."""
+        pods = (member_json("b", ready=1), member_json("a", ready=2))
+        cluster = written(tmp_path, "cluster.json", replica_set_json(), *pods)
+        command = ("explain", "scaledown", "--cluster", cluster, "--replicaset", "default/web")
+        today = await reprieve(*command, "--delete", "1")
+        then = await reprieve(*command, "--delete", "1", "--now", "2023-11-14T22:13:20Z")
+        assert json.loads(today.out)["because"][0]["criterion"] == "uid"
+        assert json.loads(then.out)["because"][0]["criterion"] == "ready-time"
+
+    async def test_text_is_for_people(self, tmp_path: Path) -> None:
+        pods = (member_json("a"), member_json("b", on=None))
+        cluster = written(tmp_path, "cluster.json", replica_set_json(), *pods)
+        options = ("--replicaset", "default/web", "--delete", "1", "-o", "text")
+        done = await reprieve("explain", "scaledown", "--cluster", cluster, *options)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith("default/web: 1 of 2 pods go\n")
+
+
 async def test_every_command_has_help_with_an_example() -> None:
-    commands = (["serve"], ["fakeapi"], ["demo"], ["explain", "filter"], ["explain", "preempt"])
+    commands = (
+        ["serve"],
+        ["fakeapi"],
+        ["demo"],
+        ["explain", "filter"],
+        ["explain", "preempt"],
+        ["explain", "scaledown"],
+    )
     helped = await asyncio.gather(*(reprieve(*command, "--help") for command in commands))
     for command, done in zip(commands, helped, strict=True):
         assert (done.code, done.err) == (0, "")
@@ -212,6 +254,19 @@ WRONG: list[tuple[str, str]] = [
     ),
     ("explain filter --cluster C --pod C --nodes a", "No such option: --nodes"),
     ("explain filter --cluster C --pod BAD", "resources.requests.cpu: 'lots' is not a quantity"),
+    ("explain scaledown --cluster C --delete 1", "Missing option '--replicaset'"),
+    ("explain scaledown --cluster C --replicaset a/b", "Missing option '--delete'"),
+    ("explain scaledown --cluster C --replicaset a --delete 1", "'a'; expected NAMESPACE/NAME"),
+    ("explain scaledown --cluster C --replicaset a/ --delete 1", "'a/'; expected NAMESPACE/NAME"),
+    ("explain scaledown --cluster C --replicaset /b --delete 1", "'/b'; expected NAMESPACE/NAME"),
+    ("explain scaledown --cluster C --replicaset a/b/c --delete 1", "expected NAMESPACE/NAME"),
+    ("explain scaledown --cluster C --replicaset a/b --delete 1", "no ReplicaSet 'a/b' in --clust"),
+    ("explain scaledown --cluster C --replicaset a/b --delete -1", "greater than or equal to 0"),
+    ("explain scaledown --cluster C --replicaset a/b --delete x", "should be a valid integer"),
+    (
+        "explain scaledown --cluster RS --replicaset default/web --delete 1",
+        "expected at most 0, as",
+    ),
     ("serve --search everywhere", "'everywhere' is not one of 'offered', 'cluster'"),
     ("serve --embedded nope", "--embedded: unknown scenario 'nope'; expected demo"),
     ("serve --embedded demo --server http://x", "exclude each other"),
@@ -249,7 +304,12 @@ def test_a_mistake_ends_with_2_and_one_line_on_stderr(
     line: str,
     problem: str,
 ) -> None:
-    files = {"C": cluster, "P": vip, "BAD": written(tmp_path, "bad.json", pod_json(cpu="lots"))}
+    files = {
+        "C": cluster,
+        "P": vip,
+        "BAD": written(tmp_path, "bad.json", pod_json(cpu="lots")),
+        "RS": written(tmp_path, "rs.json", replica_set_json()),
+    }
     code = command_line(*(files.get(word, word) for word in line.split()))
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")
