@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
-from tests.bench import deciding
+from tests.bench import deciding, ranking
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
 from tests.bench.http import Beside, beside_echo, wait_ready
@@ -34,9 +34,10 @@ _SYNCED = f"first sync of {NODES:,} nodes and 150,000 pods"
 def measure(effort: Effort) -> dict[str, Figure]:
     """Measure everything."""
     decisions = deciding.measure(effort)
+    ranked = ranking.measure(effort)
     decision = decisions.get(f"{SERVING}-{NODES}-plain")
     served = asyncio.run(_served(effort, None if decision is None else decision.cost))
-    return decisions | served | asyncio.run(_filtered(effort))
+    return decisions | ranked | served | asyncio.run(_filtered(effort))
 
 
 async def _served(effort: Effort, decision: float | None) -> dict[str, Figure]:
