@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from policies.scaledown.columns import sort_for_deletion
 from policies.scaledown.ranking import scale_down_order
 from policies.scaledown.replica import Replica
 
 ALL_GO: Final = "all-go"
 """What explanations say where all replicas go: they are not ranked."""
+
+_MANY: Final = 500
+"""From so many replicas on, columns save more than it costs to load numpy for them."""
 
 _NS_PER_MS: Final = 10**6
 
@@ -31,6 +33,10 @@ def choose_victims(
     """
     if count >= len(active):
         return list(active)
+    if len(active) < _MANY:
+        return scale_down_order(crowding, now_ns).sort(active)[:count]
+    from policies.scaledown.columns import sort_for_deletion
+
     return sort_for_deletion(active, crowding, now_ns)[:count]
 
 

@@ -36,6 +36,10 @@ VIOLATIONS = {
         "policies/vectorized/view.py",
         "import policies.vectorized.asking",
     ),
+    "Inside policies.scaledown": (
+        "policies/scaledown/replica.py",
+        "import policies.scaledown.ranking",
+    ),
     "Inside extender": ("extender/overlay.py", "import extender.wire"),
     "Inside extender.kube": ("extender/kube/backoff.py", "import extender.kube.decoding"),
     "Inside fakeapi": ("fakeapi/kinds/builtin.py", "import fakeapi.store"),
