@@ -1,14 +1,14 @@
 """What the query of a list, watch or get says, checked as upstream checks it.
 
-Source: k8s.io/apimachinery/pkg/apis/meta/internalversion/validation and pkg/runtime conversion of
-query parameters.
+Source: k8s.io/apimachinery/pkg/apis/meta/internalversion (defaults.go, validation) and pkg/runtime
+conversion of query parameters.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -42,7 +42,10 @@ class ListOptions:
 
 
 def parse_list_options(query: Mapping[str, str]) -> ListOptions:
-    """Read and check the options; raises StatusError (400 or 422)."""
+    """Read and check the options; raises StatusError (400 or 422).
+
+    A watch from no version, or from 0, that does not say otherwise, asks for initial events.
+    """
     options = ListOptions(
         labels=query.get("labelSelector", ""),
         fields=query.get("fieldSelector", ""),
@@ -58,6 +61,8 @@ def parse_list_options(query: Mapping[str, str]) -> ListOptions:
     causes = _watch_faults(options) if options.watch else _list_faults(options)
     if causes:
         raise invalid(_LIST_OPTIONS, "", causes)
+    if options.watch and not options.at_least and options.initial_events is None:
+        return replace(options, initial_events=True)
     return options
 
 
@@ -146,13 +151,18 @@ def _list_faults(options: ListOptions) -> list[Cause]:
 
 def _watch_faults(options: ListOptions) -> list[Cause]:
     field = "resourceVersionMatch"
-    if options.initial_events is None:
-        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        return [_forbid(field, why)] if options.match else []
     causes = []
-    if options.match != "NotOlderThan":
+    if options.initial_events is not None and options.match != "NotOlderThan":
         why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         causes.append(_forbid(field, why))
+    if not options.match:
+        return causes
+    if options.initial_events is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(_forbid(field, why))
+    if options.match != "NotOlderThan":
+        message = f'Unsupported value: "{options.match}": supported values: "NotOlderThan"'
+        causes.append(Cause("FieldValueNotSupported", message, field))
     if options.continue_token:
         causes.append(_forbid(field, "resourceVersionMatch is forbidden when continue is provided"))
     return causes

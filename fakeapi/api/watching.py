@@ -7,11 +7,11 @@ ERROR event (410 Expired) and ends, as upstream ends it.
 
 Where a watch starts:
 
-- resourceVersion unset or ``0``: the present objects as ADDED, then what follows;
+- resourceVersion unset or ``0``: as with ``sendInitialEvents=true``;
 - ``N``: the events after ``N``. Upstream waits for an ``N`` that is yet to come; here such a one
   was given by a server that ran before this one, so the watch expires and its client lists again;
-- ``sendInitialEvents=true``: the present objects as ADDED, a BOOKMARK annotated
-  ``k8s.io/initial-events-end``, then what follows; with ``false``: only what follows.
+- ``sendInitialEvents=true``: the present objects as ADDED, if bookmarks are allowed a BOOKMARK
+  annotated ``k8s.io/initial-events-end``, then what follows; with ``false``: only what follows.
 
 An object that begins to match the selectors is ADDED, one that ceases to is DELETED, and is then
 shown as it was before, with the version of the event.
@@ -128,11 +128,11 @@ class Watch:
         store = self._store
         if options.initial_events and options.at_least > store.version:
             raise too_large_version(options.at_least, store.version)
-        if options.initial_events or (options.initial_events is None and not options.at_least):
+        if options.initial_events:
             entries = store.entries(self.kind, namespace)
             self._initial.extend(filter(self._selection.matches, entries))
             self._version = store.version
-            self._announce_end = bool(options.initial_events) and options.bookmarks
+            self._announce_end = options.bookmarks
         elif not options.at_least:
             self._version = store.version
 

@@ -157,6 +157,31 @@ def test_options_that_contradict_each_other_are_refused(
     assert ask("GET", NODES, **query)[0] == status
 
 
+_NEEDED = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+_ONLY = (
+    "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+)
+_EXACT = 'Unsupported value: "Exact": supported values: "NotOlderThan"'
+_CONTINUED = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"sendInitialEvents": "true"}, [_NEEDED]),
+        ({"sendInitialEvents": "false"}, [_NEEDED]),
+        ({"sendInitialEvents": "true", "resourceVersionMatch": "Exact"}, [_NEEDED, _EXACT]),
+        ({"resourceVersionMatch": "NotOlderThan"}, [_ONLY]),
+        ({"resourceVersionMatch": "Exact", "continue": "x"}, [_ONLY, _EXACT, _CONTINUED]),
+    ],
+)
+def test_a_watch_is_told_all_that_contradicts_its_options(
+    ask: Ask, query: dict[str, str], said: list[str]
+) -> None:
+    status, answer = ask("GET", NODES, watch="1", **query)
+    assert (status, [cause["message"] for cause in answer["details"]["causes"]]) == (422, said)
+
+
 def tiny_api() -> Api:
     sources = Sources(lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0)
     return Api(Store(), sources)

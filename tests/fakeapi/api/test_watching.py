@@ -120,14 +120,20 @@ def test_a_watcher_that_falls_behind_the_history_is_told_and_ended(ask: Ask, wat
     assert [kind for kind, _ in read()] == ["ERROR"]
 
 
-def test_initial_events_end_with_an_annotated_bookmark(ask: Ask, watch: Open) -> None:
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
+        {},
+        {"resourceVersion": "0"},
+    ],
+    ids=["asked for", "from no version", "from any version"],
+)
+def test_initial_events_end_with_an_annotated_bookmark(
+    ask: Ask, watch: Open, start: dict[str, str]
+) -> None:
     version = create(ask, NODES, "a")
-    read = watch(
-        NODES,
-        sendInitialEvents="true",
-        resourceVersionMatch="NotOlderThan",
-        allowWatchBookmarks="true",
-    )
+    read = watch(NODES, allowWatchBookmarks="true", **start)
     added, bookmark = read()
     assert brief([added]) == [("ADDED", "a")]
     assert bookmark == (
@@ -143,6 +149,12 @@ def test_initial_events_end_with_an_annotated_bookmark(ask: Ask, watch: Open) ->
     )
     create(ask, NODES, "b")
     assert brief(read()) == [("ADDED", "b")]
+
+
+def test_initial_events_end_unmarked_for_who_wants_no_bookmarks(ask: Ask, watch: Open) -> None:
+    create(ask, NODES, "a")
+    read = watch(NODES, sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
+    assert brief(read()) == [("ADDED", "a")]
 
 
 def test_initial_events_can_be_declined(ask: Ask, watch: Open) -> None:
