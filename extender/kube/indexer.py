@@ -8,6 +8,9 @@ It is the sink of an informer (:mod:`extender.kube.informer`) that several may s
   is updated. What has not changed is not mentioned.
 - An object that was deleted and made anew under its old name is another one: its predecessor is
   removed before it is added, even if the deletion itself was missed.
+- A deletion that was missed (it shows only as the difference, or by a successor) leaves a
+  tombstone: the last state that was seen here, which need not be the object's last. Handlers that
+  care get it apart from other removals (:class:`TombstoneHandler`), all others as one of them.
 
 Iteration is in the order of arrival, so that the same events lead to the same order everywhere.
 """
@@ -15,7 +18,7 @@ Iteration is in the order of arrival, so that the same events lead to the same o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from extender.kube.metadata import ObjectMeta
 
@@ -47,6 +50,15 @@ class Handler(Protocol[T_contra]):
 
     def removed(self, item: T_contra) -> None:
         """An object has gone; ``item`` is its last known state."""
+        ...
+
+
+@runtime_checkable
+class TombstoneHandler(Handler[T_contra], Protocol[T_contra]):
+    """A handler that tells removals that were seen from those that were missed."""
+
+    def found_gone(self, item: T_contra) -> None:
+        """An object has gone while nobody looked; ``item`` is what was seen of it last."""
         ...
 
 
@@ -94,7 +106,7 @@ class Indexer(Generic[T]):
         """Take over the whole state."""
         present = {item.metadata.key for item in items}
         for key in [key for key in self._items if key not in present]:
-            self._drop(key)
+            self._bury(key)
         for item in items:
             self.upsert(item)
 
@@ -102,7 +114,7 @@ class Indexer(Generic[T]):
         """Take over an object that is new or changed."""
         old = self._items.get(item.metadata.key)
         if old is not None and old.metadata.uid != item.metadata.uid:
-            self._drop(item.metadata.key)
+            self._bury(item.metadata.key)
             old = None
         if old is None:
             self._store(item)
@@ -118,13 +130,23 @@ class Indexer(Generic[T]):
         """Drop an object; ``item`` is its last state."""
         present = self._items.get(item.metadata.key)
         if present is not None and present.metadata.uid == item.metadata.uid:
-            self._drop(item.metadata.key, item)
+            self._drop(item.metadata.key)
+            for handler in self._handlers:
+                handler.removed(item)
 
-    def _drop(self, key: str, last: T | None = None) -> None:
+    def _bury(self, key: str) -> None:
+        """Drop an object whose deletion was missed."""
+        last = self._drop(key)
+        for handler in self._handlers:
+            if isinstance(handler, TombstoneHandler):
+                handler.found_gone(last)
+            else:
+                handler.removed(last)
+
+    def _drop(self, key: str) -> T:
         old = self._items.pop(key)
         self._forget(old)
-        for handler in self._handlers:
-            handler.removed(last or old)
+        return old
 
     def _store(self, item: T) -> None:
         self._items[item.metadata.key] = item

@@ -21,6 +21,7 @@ from extender.kube.api_error import ApiError
 from extender.kube.client import PatchType
 from extender.kube.controller import Controller
 from extender.kube.events import EventRecorder, rfc3339
+from extender.kube.indexes import BY_NAMESPACE, namespace_of
 from extender.kube.resources import POD_DISRUPTION_BUDGETS, PODS
 from extender.kube.shapes import Selector
 from extender.kube.workqueue import WorkQueue
@@ -37,7 +38,7 @@ from fakeapi.controlplane.budgets import (
     status_patch,
     still_promised,
 )
-from fakeapi.controlplane.part import BY_NAMESPACE, Setting, namespace_of
+from fakeapi.controlplane.part import Setting
 from fakeapi.controlplane.podstatus import PodWriter
 from fakeapi.controlplane.scales import Scales
 from fakeapi.controlplane.shapes import NS_PER_SECOND, Pod, decode_pod, moment

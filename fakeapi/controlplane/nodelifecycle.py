@@ -22,6 +22,7 @@ from extender.kube.api_error import ApiError
 from extender.kube.client import PatchType, Selection
 from extender.kube.controller import Controller
 from extender.kube.events import EventRecorder, rfc3339
+from extender.kube.indexes import BY_NODE, node_of
 from extender.kube.resources import LEASES, NODES, PODS
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.nodehealth import (
@@ -35,7 +36,7 @@ from fakeapi.controlplane.nodehealth import (
     swapped,
     unknown_conditions,
 )
-from fakeapi.controlplane.part import BY_NODE, Setting, node_of
+from fakeapi.controlplane.part import Setting
 from fakeapi.controlplane.podstatus import PodWriter
 from fakeapi.controlplane.shapes import Node, Pod, Taint, decode_lease, decode_node, decode_pod
 from fakeapi.controlplane.zones import Zones, zone_of

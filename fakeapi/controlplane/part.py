@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.controller import Controller
-from extender.kube.indexer import Thing
 from extender.kube.informers import Informers
-from fakeapi.controlplane.shapes import Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +42,3 @@ class Part(Protocol):
 
 
 MakePart: TypeAlias = Callable[[Setting], Part]
-
-BY_NAMESPACE: Final = "namespace"
-BY_NODE: Final = "node"
-
-
-def namespace_of(item: Thing) -> tuple[str]:
-    """Give what the index ``BY_NAMESPACE`` finds an object by."""
-    return (item.metadata.namespace,)
-
-
-def node_of(pod: Pod) -> tuple[str, ...]:
-    """Give what the index ``BY_NODE`` finds a pod by: its node, if it has one."""
-    return (pod.spec.node_name,) if pod.spec.node_name else ()

@@ -20,10 +20,11 @@ from typing import Final
 
 from extender.kube.controller import Controller
 from extender.kube.events import EventRecorder, ObjectReference
+from extender.kube.indexes import BY_NODE, node_of
 from extender.kube.resources import NODES, PODS
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.nodehealth import NO_EXECUTE
-from fakeapi.controlplane.part import BY_NODE, Setting, node_of
+from fakeapi.controlplane.part import Setting
 from fakeapi.controlplane.podstatus import DISRUPTED, PodWriter
 from fakeapi.controlplane.shapes import Node, Pod, Taint, decode_node, decode_pod
 from policies import selectors

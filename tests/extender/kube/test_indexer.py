@@ -38,6 +38,13 @@ class Heard:
         self.all.append(f"-{item.metadata.name}")
 
 
+class HeardApart(Heard):
+    """One that also tells what was seen to go from what was found gone."""
+
+    def found_gone(self, item: PartialObject) -> None:
+        self.all.append(f"?{item.metadata.name}{item.metadata.resource_version}")
+
+
 def listening() -> tuple[Indexer[PartialObject], Heard]:
     indexer: Indexer[PartialObject] = Indexer()
     heard = Heard()
@@ -69,6 +76,29 @@ def test_one_made_anew_is_another_one() -> None:
     assert heard.all == ["+a", "-a", "+a"]
     indexer.remove(item("a", 4, "first"))
     assert indexer.get("ns/a") is not None
+
+
+def test_a_deletion_that_was_missed_leaves_a_tombstone_with_the_last_known_state() -> None:
+    indexer, heard = listening()
+    apart = HeardApart()
+    indexer.add_handler(apart)
+    indexer.replace([item("seen"), item("missed"), item("stays"), item("anew", 1, "first")])
+    indexer.upsert(item("missed", 3))
+    indexer.remove(item("seen", 4))
+    for listener in (heard, apart):
+        listener.all.clear()
+    indexer.replace([item("stays"), item("anew", 9, "second")])
+    assert apart.all == ["?missed3", "?anew1", "+anew"]
+    assert heard.all == ["-missed", "-anew", "+anew"]
+
+
+def test_a_deletion_that_was_seen_is_told_with_the_objects_last_state() -> None:
+    indexer: Indexer[PartialObject] = Indexer()
+    apart = HeardApart()
+    indexer.add_handler(apart)
+    indexer.upsert(item("a", 1))
+    indexer.remove(item("a", 2))
+    assert apart.all == ["+a", "-a"]
 
 
 def test_who_joins_late_hears_of_all_that_is_there() -> None:
