@@ -38,21 +38,25 @@ import structlog
 
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.backoff import Backoff
-from extender.kube.client import EVERYTHING, Client, Decode, Selection
+from extender.kube.client import EVERYTHING, Client, Decode, Listing, Selection
 from extender.kube.clock import Clock
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
-from extender.kube.watch_stream import Event
+from extender.kube.trouble import (
+    Trouble,
+    asked_to_wait,
+    kind_of,
+    repeatable,
+    version_unusable,
+)
+from extender.kube.watch_stream import Event, EventStream
 
 MIN_WATCH_SECONDS = 300
 SHORT_WATCH_SECONDS = 1.0
-MAX_RETRY_AFTER_SECONDS = 300.0
-_REPEATABLE = frozenset({401, 403, 408, 429})
 _REFUSALS = frozenset({403, 404})
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
-_Trouble = ApiError | MalformedError | TransportError
 
 
 class Sink(Protocol[T_contra]):
@@ -151,8 +155,12 @@ class Informer(Generic[T]):
             self._resource,
             self._decode,
             self._selection,
-            resource_version=self._least_version(),
+            resource_version=self._least_version("0"),
         )
+        self._fill(listing)
+
+    def _fill(self, listing: Listing[T]) -> None:
+        """Take over the whole state."""
         self._sink.replace(listing.items)
         self._reached(listing.resource_version)
         self._must_list = self._version_refused = self._resuming = False
@@ -164,63 +172,69 @@ class Informer(Generic[T]):
             "informer_listed", items=len(listing.items), resource_version=self.resource_version
         )
 
-    def _least_version(self) -> str:
-        """What to ask a list for: any state at first, then none older, then simply the newest."""
-        return "" if self._version_refused else self.resource_version or "0"
+    def _least_version(self, at_first: str) -> str:
+        """How old the whole state may be: anything at first, then none older, then the newest."""
+        return "" if self._version_refused else self.resource_version or at_first
 
     async def _watch(self) -> None:
         started, before = self._clock.monotonic(), self.resource_version
-        seconds = int(MIN_WATCH_SECONDS * (1 + self._rng.random()))
-        try:
-            async with self._client.watch(
-                self._resource,
-                self._selection,
-                resource_version=self.resource_version,
-                timeout_seconds=seconds,
-            ) as events:
-                self._opened()
-                async for event in events:
-                    self._apply(event)
-        finally:
-            self.watching = False
+        async with self._client.watch(
+            self._resource,
+            self._selection,
+            resource_version=self.resource_version,
+            timeout_seconds=self._watch_seconds(),
+        ) as events:
+            await self._follow(events)
         lasted = self._clock.monotonic() - started
         if lasted < SHORT_WATCH_SECONDS and self.resource_version == before:
             raise TransportError("the server closed the watch at once, without an event")
 
-    def _opened(self) -> None:
+    def _watch_seconds(self) -> int:
+        return int(MIN_WATCH_SECONDS * (1 + self._rng.random()))
+
+    async def _follow(self, events: EventStream) -> None:
+        """Take over each change, until the watch ends."""
         self.watching = True
         self.reconnects += self._resuming
         self._resuming = True
         self._well()
+        try:
+            async for event in events:
+                self._apply(event)
+        finally:
+            self.watching = False
 
     def _apply(self, event: Event) -> None:
+        self._tell(event)
+        self._reached(event.resource_version)
+
+    def _tell(self, event: Event) -> None:
         if event.type == "DELETED":
             self._sink.remove(self._decode(event.object))
         elif event.type != "BOOKMARK":
             self._sink.upsert(self._decode(event.object))
-        self._reached(event.resource_version)
 
     def _reached(self, resource_version: str) -> None:
         self.resource_version = resource_version
         self.last_event_ns = self._clock.now_ns()
 
-    async def _recover(self, trouble: _Trouble) -> None:
+    async def _recover(self, trouble: Trouble) -> None:
         """Choose between resuming and listing again, and wait as long as it takes."""
-        if _version_unusable(trouble) and self._must_list and not self._version_refused:
+        if version_unusable(trouble) and self._must_list and not self._version_refused:
             self._version_refused = True
             return
         if self._ends_waiting(trouble):
             self._settled.set()
-        self._must_list = self._must_list or not _repeatable(trouble)
-        delay = max(self._backoff.next_delay(), _asked_to_wait(trouble))
+        self._must_list = self._must_list or not repeatable(trouble)
+        delay = max(self._backoff.next_delay(), asked_to_wait(trouble))
         self._unwell(trouble, delay)
         await self._clock.sleep(delay)
 
-    def _ends_waiting(self, trouble: _Trouble) -> bool:  # noqa: ARG002 - OptionalInformer's say
+    def _ends_waiting(self, trouble: Trouble) -> bool:  # noqa: ARG002 - OptionalInformer's say
         return False
 
-    def _unwell(self, trouble: _Trouble, delay: float) -> None:
-        kind = _kind(trouble)
+    def _unwell(self, trouble: Trouble, delay: float) -> None:
+        kind = kind_of(trouble)
         if kind != self._trouble:
             then = "list" if self._must_list else "resume"
             self._log.warning(
@@ -241,29 +255,5 @@ class OptionalInformer(Informer[T]):
     again with the usual delays, and followed from the day that it is served.
     """
 
-    def _ends_waiting(self, trouble: _Trouble) -> bool:
+    def _ends_waiting(self, trouble: Trouble) -> bool:
         return isinstance(trouble, ApiError) and trouble.status in _REFUSALS
-
-
-def _repeatable(trouble: _Trouble) -> bool:
-    """Whether the same request may succeed later."""
-    if isinstance(trouble, ApiError):
-        later = trouble.status in _REPEATABLE or trouble.status >= 500
-        return later and not _version_unusable(trouble)
-    return isinstance(trouble, TransportError)
-
-
-def _version_unusable(trouble: _Trouble) -> bool:
-    return isinstance(trouble, ApiError) and (trouble.expired or trouble.ahead_of_server)
-
-
-def _asked_to_wait(trouble: _Trouble) -> float:
-    seconds = trouble.retry_after if isinstance(trouble, ApiError) else None
-    return min(seconds or 0.0, MAX_RETRY_AFTER_SECONDS)
-
-
-def _kind(trouble: _Trouble) -> str:
-    """What must change for trouble to count as different trouble."""
-    if isinstance(trouble, ApiError):
-        return f"{trouble.status} {trouble.reason}"
-    return type(trouble).__name__

@@ -2,8 +2,13 @@
 
 Whoever asks for a resource with the same decoder and selection gets the same copy. The informers
 run as tasks from the moment they are asked for, until :meth:`Informers.stop`; one that is no longer
-wanted (its resource has gone) is stopped by itself. What a handler raises ends its informer, and
+wanted (its resource has gone) is stopped by itself. They stream where the server offers it
+(:mod:`extender.kube.streaming`). What a handler raises ends its informer, and
 :meth:`Informers.stop` raises it again, so that a fault does not go unnoticed.
+
+Handlers of several parties hear of changes independently, in the order in which they joined
+(:mod:`extender.kube.indexer`). A party that distrusts its own bookkeeping has everything told again
+from time to time (:func:`resync`); that asks nothing of the server.
 """
 
 from __future__ import annotations
@@ -16,10 +21,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from extender.kube.client import EVERYTHING, Client, Decode, Selection
 from extender.kube.clock import Clock
-from extender.kube.indexer import Indexer, Thing
+from extender.kube.indexer import Handler, Indexer, Thing
 from extender.kube.informer import Informer
 from extender.kube.logs import quiet_log
 from extender.kube.resources import Resource
+from extender.kube.streaming import StreamingInformer
 
 T = TypeVar("T", bound=Thing)
 
@@ -58,7 +64,7 @@ class Informers:
         if shared is None:
             objects: Indexer[T] = Indexer()
             of = (self._client, resource, decode, objects, self._clock, self._rng, selection)
-            informer = Informer(*of, log=quiet_log())
+            informer = StreamingInformer(*of, log=quiet_log())
             shared = self._shared[wanted] = Shared(objects, informer)
             self._tasks[wanted] = asyncio.create_task(informer.run())
         return cast("Shared[T]", shared)
@@ -75,6 +81,19 @@ class Informers:
     async def stop(self) -> None:
         """End all informers; raises what ended one of them before."""
         await end(self._tasks.values())
+
+
+async def resync(shared: Shared[T], handler: Handler[T], clock: Clock, seconds: float) -> None:
+    """Tell ``handler`` of all objects, as updated, whenever ``seconds`` have passed; without end.
+
+    Old and new are then one and the same object. The first time comes ``seconds`` after the copy
+    has been filled. Many parties draw their periods at random, so that they do not come together.
+    """
+    await shared.wait_synced()
+    while True:
+        await clock.sleep(seconds)
+        for item in tuple(shared.objects.values()):
+            handler.updated(item, item)
 
 
 async def end(tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -26,6 +26,14 @@ class Event:
     resource_version: str
     object: msgspec.Raw
 
+    @property
+    def ends_initial(self) -> bool:
+        """Whether it is the bookmark that follows the objects which a stream begins with."""
+        if self.type != "BOOKMARK":
+            return False
+        marks = _bookmarks.decode(self.object).metadata.annotations or {}
+        return marks.get("k8s.io/initial-events-end") == "true"
+
 
 class EventStream:
     """A running watch: iterate for its events, in the server's order, until the server ends it.
@@ -65,8 +73,17 @@ class _Object(msgspec.Struct):
     metadata: _Meta
 
 
+class _Marks(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Marks
+
+
 _frames = msgspec.json.Decoder(_Frame)
 _objects = msgspec.json.Decoder(_Object)
+_bookmarks = msgspec.json.Decoder(_Bookmark)
 
 
 def _event(frame: _Frame) -> Event:

@@ -17,6 +17,7 @@ from extender.kube.client import Client
 from extender.kube.clock import Clock, SystemClock
 from extender.kube.informer import Informer
 from extender.kube.resources import PODS
+from extender.kube.streaming import StreamingInformer
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.faults import Fault, fault
 from fakeapi.harness import Cluster
@@ -54,6 +55,13 @@ PLANS = {name: (trouble,) for name, trouble in TROUBLES.items()} | {
 }
 
 
+NO_STREAM = fault(503).on("watch").once()
+
+
+def about_lists(plan: tuple[Fault, ...]) -> bool:
+    return plan[0].match.get("verbs") == ["list"]
+
+
 class HastyClock(SystemClock):
     """The host's clock for who has no time to wait."""
 
@@ -69,9 +77,11 @@ def stored(cluster: Cluster) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def informed(asking: Client, clock: Clock) -> AsyncIterator[tuple[Informer[Any], Cache]]:
+async def informed(
+    asking: Client, clock: Clock, kind: type[Informer[Any]] = Informer[Any]
+) -> AsyncIterator[tuple[Informer[Any], Cache]]:
     cache = Cache()
-    informer = Informer(asking, PODS, name_and_version, cache, clock, Random(1))
+    informer = kind(asking, PODS, name_and_version, cache, clock, Random(1))
     running = asyncio.create_task(informer.run())
     try:
         yield informer, cache
@@ -93,12 +103,16 @@ def write(cluster: Cluster, step: int) -> None:
 class TestOurInformer:
     """Its copy ends equal to the store, whatever it has met."""
 
+    @pytest.mark.parametrize("kind", [Informer[Any], StreamingInformer[Any]])
     @pytest.mark.parametrize("name", PLANS)
-    async def test_without_sockets(self, name: str) -> None:
+    async def test_without_sockets(self, name: str, kind: type[Informer[Any]]) -> None:
+        plan = PLANS[name]
+        if kind is not Informer[Any] and about_lists(plan):
+            plan = (NO_STREAM, *plan)
         async with VirtualCluster(run="none", seed=5) as cluster:
             write(cluster, 0)
-            cluster.faults.plan(*(trouble.by(OURS) for trouble in PLANS[name]))
-            async with informed(cluster.client, cluster.clock) as (_, cache):
+            cluster.faults.plan(*(trouble.by(OURS) for trouble in plan))
+            async with informed(cluster.client, cluster.clock, kind) as (_, cache):
                 for step in range(1, 12):
                     await cluster.clock.advance(30)
                     write(cluster, step)

@@ -87,6 +87,12 @@ def bookmark(version: int) -> bytes:
     return _frame("BOOKMARK", b'{"metadata":{"resourceVersion":"%d"}}' % version)
 
 
+def initial_end(version: int) -> bytes:
+    marks = b'{"k8s.io/initial-events-end":"true"}'
+    body = b'{"metadata":{"resourceVersion":"%d","annotations":%s}}' % (version, marks)
+    return _frame("BOOKMARK", body)
+
+
 def an_error(code: int, reason: str, *, cause: str = "") -> bytes:
     return _frame("ERROR", a_status(code, reason, cause=cause))
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pytest
 from structlog.testing import capture_logs
@@ -29,79 +25,12 @@ from tests.extender.kube.conftest import (
     a_watch,
     added,
     an_error,
-    an_object,
     bookmark,
     deleted,
     modified,
     thing,
 )
-
-A1, B2 = an_object("a", 1), an_object("b", 2)
-
-
-class Copy:
-    """A sink that keeps the state and the row of what it was told."""
-
-    def __init__(self) -> None:
-        self.state: dict[str, str] = {}
-        self.told: list[str] = []
-
-    def replace(self, items: Sequence[Thing]) -> None:
-        self.state = {item.name: item.version for item in items}
-        self.told.append("=" + ",".join(f"{item.name}{item.version}" for item in items))
-
-    def upsert(self, item: Thing) -> None:
-        self.state[item.name] = item.version
-        self.told.append(f"+{item.name}{item.version}")
-
-    def remove(self, item: Thing) -> None:
-        del self.state[item.name]
-        self.told.append(f"-{item.name}{item.version}")
-
-
-@dataclass
-class Story:
-    """What was left after a script had been played."""
-
-    api: ScriptedApi
-    clock: SteppedClock
-    copy: Copy
-    informer: Informer[Thing]
-
-    @property
-    def versions(self) -> list[str]:
-        """The resourceVersion of each request; lists are marked."""
-        asked = [item.query for item in self.api.asked]
-        return [
-            ("" if "watch" in query else "list ") + query.get("resourceVersion", "newest")
-            for query in asked
-        ]
-
-    @property
-    def pauses(self) -> list[float]:
-        """Seconds from each request to the next."""
-        times = [item.at for item in self.api.asked]
-        return [after - before for before, after in itertools.pairwise(times)]
-
-
-async def play(
-    *script: Reply,
-    selection: Selection | None = None,
-    kind: type[Informer[Thing]] = Informer[Thing],
-) -> Story:
-    clock, copy = SteppedClock(), Copy()
-    api = ScriptedApi(clock, *script)
-    informer = kind(
-        Client(api), PODS, thing, copy, clock, random.Random(7), selection or Selection()
-    )
-    running = asyncio.create_task(informer.run())
-    await asyncio.wait(
-        {running, asyncio.create_task(api.played.wait())}, return_when="FIRST_COMPLETED"
-    )
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
-    return Story(api, clock, copy, informer)
+from tests.extender.kube.stories import A1, B2, Copy, play
 
 
 async def test_the_list_comes_first_then_each_change_in_order() -> None:

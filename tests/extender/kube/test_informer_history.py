@@ -1,8 +1,8 @@
 """No change is lost or told twice, whatever breaks: an informer against a server with a memory.
 
-The server writes while it is watched and lists. Chance decides where it breaks a watch off, how
-it refuses, and when it forgets its history. In the end the copy must be what the server holds,
-and between two lists the sink must have been told exactly the server's own history.
+The server writes while it is watched, lists and streams. Chance decides where it breaks a watch
+off, how it refuses, and when it forgets its history. In the end the copy must be what the server
+holds, and between two lists the sink must have been told exactly the server's own history.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from extender.kube.client import Client
 from extender.kube.informer import Informer
 from extender.kube.resources import PODS
+from extender.kube.streaming import StreamingInformer
 from extender.kube.transport import Request, Response, Stream, TransportError
 from tests.extender.kube.conftest import (
     SteppedClock,
@@ -30,6 +32,7 @@ from tests.extender.kube.conftest import (
     an_object,
     bookmark,
     deleted,
+    initial_end,
     modified,
     thing,
 )
@@ -46,6 +49,7 @@ class Server:
         self.pods: dict[str, int] = {}
         self.history: list[tuple[int, str, bytes]] = []
         self.forgotten = 0
+        self.served = 0
         self.done = asyncio.Event()
 
     def change(self) -> None:
@@ -73,14 +77,19 @@ class Server:
         least = int(dict(request.query).get("resourceVersion", "0"))
         if least > self.version or self._rng.random() < 0.1:
             return a_refusal(410, "Expired")
+        self.served = self.version
         return a_list(self.version, *(an_object(n, v) for n, v in self.pods.items()))
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """A watch, unless it is refused."""
-        since = int(dict(request.query)["resourceVersion"])
+        query = dict(request.query)
+        since = int(query.get("resourceVersion", "0"))
         if self._rng.random() < 0.2:
             raise TransportError("refused")
+        if "sendInitialEvents" in query:
+            yield Beginning(self, self._rng, self._rng.choice([200, 200, 200, 410, 422, 429, 500]))
+            return
         refused = 410 if since < self.forgotten else self._rng.choice([200, 200, 200, 429, 500])
         yield Connection(self, self._rng, since, refused)
 
@@ -134,6 +143,28 @@ class Connection:
             raise TransportError("lost")
 
 
+class Beginning(Connection):
+    """A watch that begins with what there is; more may happen before all of that has been said."""
+
+    def __init__(self, server: Server, rng: random.Random, status: int) -> None:
+        super().__init__(server, rng, server.version, status)
+        self._began = server.version
+        self._first = deque(added(name, version) for name, version in server.pods.items())
+        self._marked = False
+
+    async def __anext__(self) -> bytes:
+        if self._first:
+            self._break_perhaps()
+            if self._rng.random() < 0.2:
+                self._server.change()
+            return self._first.popleft()
+        if not self._marked and (not self._pending() or self._rng.random() < 0.5):
+            self._marked = True
+            self._server.served = self._began
+            return initial_end(self._since)
+        return await super().__anext__()
+
+
 class Ledger:
     """A sink that checks each change against the server's history."""
 
@@ -144,7 +175,7 @@ class Ledger:
 
     def replace(self, items: Sequence[Thing]) -> None:
         self.copy = {item.name: int(item.version) for item in items}
-        self._at = self._server.version
+        self._at = max([self._server.served, *self.copy.values()])
 
     def upsert(self, item: Thing) -> None:
         self._expect(f"+{item.name}{item.version}")
@@ -160,11 +191,11 @@ class Ledger:
         self._at = later[0][0]
 
 
-async def follow(seed: int) -> tuple[Server, Ledger]:
+async def follow(seed: int, kind: type[Informer[Thing]]) -> tuple[Server, Ledger]:
     rng, clock = random.Random(seed), SteppedClock()
     server = Server(rng)
     ledger = Ledger(server)
-    informer = Informer(Client(server), PODS, thing, ledger, clock, rng)
+    informer = kind(Client(server), PODS, thing, ledger, clock, rng)
     running = asyncio.create_task(informer.run())
     done = asyncio.create_task(server.done.wait())
     await asyncio.wait({running, done}, return_when="FIRST_COMPLETED")
@@ -176,8 +207,10 @@ async def follow(seed: int) -> tuple[Server, Ledger]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(0, 2**32))
-def test_the_copy_ends_as_the_server_and_every_change_was_told_once(seed: int) -> None:
-    server, ledger = asyncio.run(follow(seed))
+@given(st.integers(0, 2**32), st.sampled_from([Informer, StreamingInformer]))
+def test_the_copy_ends_as_the_server_and_every_change_was_told_once(
+    seed: int, kind: type[Informer[Thing]]
+) -> None:
+    server, ledger = asyncio.run(follow(seed, kind))
     assert server.version > CHANGES_TO_MAKE
     assert ledger.copy == server.pods

@@ -10,11 +10,13 @@ import pytest
 
 from extender.kube.api_error import ApiError
 from extender.kube.controller import Controller, RetryError
-from extender.kube.informers import Informers
+from extender.kube.informers import Informers, resync
 from extender.kube.metadata import PartialObject, decode_partial
 from extender.kube.resources import NODES
 from extender.kube.workqueue import WorkQueue
 from fakeapi import VirtualCluster
+from fakeapi.clock import VirtualClock
+from fakeapi.faults import fault
 
 
 def a_node(name: str) -> dict[str, object]:
@@ -48,6 +50,91 @@ async def test_what_is_dropped_is_told_to_have_gone(
     informers.drop(NODES, decode_partial)
     assert len(shared.objects) == 0
     assert informers.of(NODES, decode_partial) is not shared
+
+
+class Heard:
+    """A handler that writes down what it hears, and when."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.all: list[tuple[float, str]] = []
+
+    def added(self, item: PartialObject) -> None:
+        self._note(f"+{item.metadata.name}")
+
+    def updated(self, old: PartialObject, new: PartialObject) -> None:
+        self._note(f"={new.metadata.name}" if old is new else f"~{new.metadata.name}")
+
+    def removed(self, item: PartialObject) -> None:
+        self._note(f"-{item.metadata.name}")
+
+    def found_gone(self, item: PartialObject) -> None:
+        self._note(f"?{item.metadata.name}")
+
+    def _note(self, what: str) -> None:
+        self.all.append((self._clock.monotonic(), what))
+
+
+async def test_a_copy_is_kept_by_one_stream(
+    informers: Informers, virtual_cluster: VirtualCluster
+) -> None:
+    virtual_cluster.load([a_node("a")])
+    shared = informers.of(NODES, decode_partial)
+    heard = Heard(virtual_cluster.clock)
+    shared.objects.add_handler(heard)
+    await virtual_cluster.clock.advance(1)
+    virtual_cluster.load([a_node("b")])
+    await virtual_cluster.client.delete(NODES.object("a"))
+    await virtual_cluster.clock.advance(1)
+    assert [what for _, what in heard.all] == ["+a", "+b", "-a"]
+    asked = [request for request in virtual_cluster.requests if request.method == "GET"]
+    assert ["sendInitialEvents=true" in request.query for request in asked] == [True]
+
+
+async def test_where_streams_fail_a_copy_is_kept_all_the_same(
+    informers: Informers, virtual_cluster: VirtualCluster
+) -> None:
+    virtual_cluster.load([a_node("a")])
+    virtual_cluster.faults.plan(fault(503).on("watch", "nodes").once())
+    shared = informers.of(NODES, decode_partial)
+    await virtual_cluster.clock.advance(0)
+    virtual_cluster.load([a_node("b")])
+    await virtual_cluster.clock.advance(0)
+    assert [item.metadata.name for item in shared.objects.values()] == ["a", "b"]
+
+
+async def test_what_went_while_the_history_was_lost_is_found_gone(
+    informers: Informers, virtual_cluster: VirtualCluster
+) -> None:
+    virtual_cluster.load([a_node("stays")])
+    saved = virtual_cluster.snapshot()
+    virtual_cluster.load([a_node("goes")])
+    heard = Heard(virtual_cluster.clock)
+    informers.of(NODES, decode_partial).objects.add_handler(heard)
+    await virtual_cluster.clock.advance(10)
+    virtual_cluster.restore(saved)  # every watch expires
+    await virtual_cluster.clock.advance(10)
+    assert [what for _, what in heard.all] == ["+goes", "+stays", "?goes"]
+
+
+async def test_all_objects_are_told_again_from_time_to_time(
+    informers: Informers, virtual_cluster: VirtualCluster
+) -> None:
+    clock = virtual_cluster.clock
+    shared = informers.of(NODES, decode_partial)
+    quiet, insistent = Heard(clock), Heard(clock)
+    again = asyncio.create_task(resync(shared, insistent, clock, 600))
+    for heard in (quiet, insistent):
+        shared.objects.add_handler(heard)
+    virtual_cluster.load([a_node("a")])
+    await clock.advance(1000)
+    virtual_cluster.load([a_node("b")])
+    await clock.advance(1000)
+    assert quiet.all == [(0, "+a"), (1000, "+b")]
+    told = [(0, "+a"), (600, "=a"), (1000, "+b")]
+    assert insistent.all == [*told, *((at, f"={name}") for at in (1200, 1800) for name in "ab")]
+    again.cancel()
+    await asyncio.wait((again,))
 
 
 class Faulty:
