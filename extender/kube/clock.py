@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -41,3 +44,21 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Return when `seconds` have passed; at once if not positive."""
         await asyncio.sleep(seconds)
+
+
+async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Give what `work` gives; raises TimeoutError once `seconds` have passed and it has ended.
+
+    It is cancelled when its time is over; what it gives in the very moment counts.
+    """
+    working = asyncio.create_task(work)
+    alarm = asyncio.create_task(clock.sleep(seconds))
+    try:
+        await asyncio.wait((working, alarm), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        alarm.cancel()
+        working.cancel()
+        await asyncio.gather(working, alarm, return_exceptions=True)
+    if working.cancelled():
+        raise TimeoutError(f"not within {seconds:g} s")
+    return working.result()

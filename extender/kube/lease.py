@@ -1,0 +1,117 @@
+"""A Lease that candidates write their names into: who holds it, since when, and for how long.
+
+Writing is optimistic: an update is refused (409) if anybody has written since the Lease was last
+read or written here, so that of two candidates one at most succeeds. Everything about the Lease
+but its spec is left as it is found.
+
+The spec's times are for people: nobody's clock is compared with them.
+
+Source: client-go's tools/leaderelection/resourcelock/leaselock.go.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client
+from extender.kube.resources import LEASES
+
+_NS_PER_MICROSECOND: Final = 1000
+
+
+class LeaseSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """coordination.k8s.io/v1 LeaseSpec; times as they are written (RFC 3339, microseconds)."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+    @property
+    def holder(self) -> str:
+        """Who holds the Lease, "" for nobody."""
+        return self.holder_identity or ""
+
+    @property
+    def seconds(self) -> int:
+        """For how long a renewal counts."""
+        return self.lease_duration_seconds or 0
+
+    @property
+    def transitions(self) -> int:
+        """How often the holder has changed."""
+        return self.lease_transitions or 0
+
+
+class _Lease(Struct):
+    metadata: msgspec.Raw
+    spec: LeaseSpec = LeaseSpec()
+
+
+_leases = msgspec.json.Decoder(_Lease)
+
+
+class LeaseLock:
+    """One Lease, as a candidate reads and writes it.
+
+    All methods raise ApiError, MalformedError, TransportError.
+    """
+
+    def __init__(self, client: Client, namespace: str, name: str) -> None:
+        self.namespace = namespace
+        self.name = name
+        self._client = client
+        self._metadata = b""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    async def read(self) -> LeaseSpec | None:
+        """Give the spec as it is now; None if there is no such Lease."""
+        try:
+            lease = await self._client.get(LEASES.object(self.name, self.namespace), _decode)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return self._keep(lease)
+
+    async def create(self, spec: LeaseSpec) -> None:
+        """Make the Lease; a 409 says that somebody else was first."""
+        metadata = msgspec.json.encode({"name": self.name, "namespace": self.namespace})
+        place = LEASES.collection(self.namespace)
+        self._keep(await self._client.create(place, _encode(metadata, spec), _decode))
+
+    async def update(self, spec: LeaseSpec) -> None:
+        """Write the spec, over what was last read or written; a 409 says that it has changed."""
+        place = LEASES.object(self.name, self.namespace)
+        self._keep(await self._client.update(place, _encode(self._metadata, spec), _decode))
+
+    def _keep(self, lease: _Lease) -> LeaseSpec:
+        self._metadata = bytes(lease.metadata)
+        return lease.spec
+
+
+def micro_time(epoch_ns: int) -> str:
+    """Write a moment as metav1.MicroTime is written."""
+    seconds, rest = divmod(epoch_ns, 10**9)
+    whole = datetime.fromtimestamp(seconds, UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{rest // _NS_PER_MICROSECOND:06d}Z"
+
+
+def _decode(raw: msgspec.Raw) -> _Lease:
+    try:
+        return _leases.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedError(f"not a Lease: {error}") from error
+
+
+def _encode(metadata: bytes, spec: LeaseSpec) -> bytes:
+    head = b'{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":'
+    return b"".join((head, metadata, b',"spec":', msgspec.json.encode(spec), b"}"))
