@@ -3,21 +3,24 @@
 - Level-triggered: ``sync`` gets a name, never an event, and looks at the present state.
 - What a server refuses or does not answer is tried again, later each time; a success begins the
   delays anew. ``sync`` may ask to be called again after some seconds by returning them.
-- Any other exception is a fault of the controller and ends it.
+- Any other exception is a fault of the controller and ends it, all of its workers.
+- With several workers, several keys are synced at a time; never one key twice.
 - Paused, it keeps noting what is to be done and does nothing; stepped, it does one thing.
+- Drained, it does what is left and ends. Cancelled, it drops everything.
 
 The delays and the clock are those of its queue (:mod:`extender.kube.workqueue`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.logs import quiet_log
 from extender.kube.transport import TransportError
-from extender.kube.workqueue import WorkQueue
+from extender.kube.workqueue import ShutDownError, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 Sync = Callable[[K], Awaitable[float | None]]
@@ -28,21 +31,29 @@ class RetryError(Exception):
 
 
 class Controller(Generic[K]):
-    """One worker over one queue; ``sync`` gives seconds after which to look again, or None."""
+    """Workers over one queue; ``sync`` gives seconds after which to look again, or None."""
 
-    def __init__(self, name: str, queue: WorkQueue[K], sync: Sync[K]) -> None:
+    def __init__(self, name: str, queue: WorkQueue[K], sync: Sync[K], workers: int = 1) -> None:
         self.name = name
         self.queue = queue
         self._sync = sync
+        self._workers = workers
         self._log = quiet_log(controller=name)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until drained or cancelled."""
+        workers = [asyncio.create_task(self._work_on()) for _ in range(self._workers)]
         try:
-            while True:
-                await self._work(await self.queue.get())
+            await asyncio.gather(*workers)
         finally:
             self.queue.close()
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def drain(self) -> None:
+        """Take no more work, and return when what there is has been done; :meth:`run` ends, too."""
+        await self.queue.drain()
 
     async def step(self) -> K | None:
         """Work on the one key that is next, paused or not, and give it; None if none waits."""
@@ -50,6 +61,13 @@ class Controller(Generic[K]):
         if key is not None:
             await self._work(key)
         return key
+
+    async def _work_on(self) -> None:
+        try:
+            while True:
+                await self._work(await self.queue.get())
+        except ShutDownError:
+            return
 
     async def _work(self, key: K) -> None:
         try:

@@ -9,8 +9,11 @@ Guarantees, those of client-go's util/workqueue:
 - ``add_after`` adds later; of several times for one key the earliest counts.
 - ``add_rate_limited`` adds after a delay that doubles with each time (5 ms, 10 ms ... 1,000 s)
   until ``forget``; and all keys together are held to 10 a second beyond the first hundred.
+- Shut down, it takes no more keys and forgets those that were to come later. Those that wait are
+  still given, those that were added again while they are worked on come once more, and then every
+  worker is told that it is over.
 
-A paused queue takes keys and gives none, but to :meth:`WorkQueue.take`.
+A paused queue takes keys and gives none, but to :meth:`WorkQueue.take`. Shutting down ends a pause.
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ OVERALL_BURST: Final = 100
 _MOST_DOUBLINGS: Final = 18
 
 K = TypeVar("K", bound=Hashable)
+
+
+class ShutDownError(Exception):
+    """The queue has been shut down, and there is nothing left to work on."""
 
 
 class _Bucket:
@@ -71,7 +78,7 @@ class WorkQueue(Generic[K]):
         self._due: dict[K, float] = {}
         self._alarm: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._paused = self._closed = False
+        self._paused = self._shut = self._draining = False
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -83,17 +90,16 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K) -> None:
         """Have ``key`` worked on."""
-        if self._closed:
+        if self._shut:
             return
         if key in self._working:
             self._again[key] = None
         else:
-            self._waiting[key] = None
-            self._changed.set()
+            self._line_up(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Have ``key`` worked on when ``seconds`` have passed."""
-        if seconds <= 0 or self._closed:
+        if seconds <= 0 or self._shut:
             self.add(key)
             return
         due = self._clock.monotonic() + seconds
@@ -124,10 +130,11 @@ class WorkQueue(Generic[K]):
         return None if due is None else max(0.0, due - self._clock.monotonic())
 
     async def get(self) -> K:
-        """Wait for a key and take it; :meth:`done` must follow."""
+        """Wait for a key and take it; :meth:`done` must follow. Raises ShutDownError."""
         while self._paused or not self._waiting:
-            self._changed.clear()
-            await self._changed.wait()
+            if self._shut:
+                raise ShutDownError
+            await self._next_change()
         return self._take()
 
     def take(self) -> K | None:
@@ -139,25 +146,54 @@ class WorkQueue(Generic[K]):
         self._working.pop(key, None)
         if key in self._again:
             del self._again[key]
-            self.add(key)
+            self._line_up(key)
+        elif self._draining:
+            self._changed.set()
 
     def pause(self) -> None:
-        """Give no more keys."""
-        self._paused = True
+        """Give no more keys; a queue that has been shut down is not paused any more."""
+        self._paused = not self._shut
 
     def resume(self) -> None:
         """Give keys again."""
         self._paused = False
         self._changed.set()
 
-    def close(self) -> None:
-        """Forget everything, and take no more keys."""
-        self._closed = True
-        self._waiting.clear()
+    def shut_down(self) -> None:
+        """Take no more keys, and let workers end when none are left; whoever drains waits no more.
+
+        It may be called more than once.
+        """
+        self._shut, self._paused, self._draining = True, False, False
         if self._alarm is not None:
             self._alarm.cancel()
         self._later.clear()
         self._due.clear()
+        self._changed.set()
+
+    async def drain(self) -> None:
+        """Shut down, and return when all that is left has been worked on.
+
+        Somebody must work on it; :meth:`shut_down` ends the waiting.
+        """
+        self.shut_down()
+        self._draining = True
+        while self._draining and not self.idle:
+            await self._next_change()
+
+    def close(self) -> None:
+        """Shut down, and forget what is left, too."""
+        self._waiting.clear()
+        self._again.clear()
+        self.shut_down()
+
+    def _line_up(self, key: K) -> None:
+        self._waiting[key] = None
+        self._changed.set()
+
+    async def _next_change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
 
     def _take(self) -> K:
         key = next(iter(self._waiting))

@@ -1,4 +1,4 @@
-"""Informers that several share, and the loop of a controller."""
+"""Informers that several share."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from random import Random
 
 import pytest
 
-from extender.kube.api_error import ApiError
-from extender.kube.controller import Controller, RetryError
 from extender.kube.informers import Informers, resync
 from extender.kube.metadata import PartialObject, decode_partial
 from extender.kube.resources import NODES
-from extender.kube.workqueue import WorkQueue
 from fakeapi import VirtualCluster
 from fakeapi.clock import VirtualClock
 from fakeapi.faults import fault
@@ -157,38 +154,3 @@ async def test_a_fault_in_a_handler_is_raised_in_the_end(virtual_cluster: Virtua
     await virtual_cluster.clock.advance(1)
     with pytest.raises(ZeroDivisionError):
         await shared.stop()
-
-
-async def test_a_controller_tries_again_what_was_refused_and_comes_back_when_asked_to(
-    virtual_cluster: VirtualCluster,
-) -> None:
-    clock, tried = virtual_cluster.clock, []
-
-    async def sync(key: str) -> float | None:
-        tried.append((key, round(clock.monotonic(), 3)))
-        if len(tried) == 1:
-            raise RetryError("not now")
-        if len(tried) == 2:
-            raise ApiError(409, "Conflict", "someone was faster")
-        return 60.0 if len(tried) == 3 else None
-
-    queue: WorkQueue[str] = WorkQueue(clock)
-    controller = Controller("tester", queue, sync)
-    running = asyncio.create_task(controller.run())
-    queue.add("a")
-    await clock.advance(300)
-    assert tried == [("a", 0), ("a", 0.005), ("a", 0.015), ("a", 60.015)]
-    running.cancel()
-    await asyncio.wait((running,))
-
-
-async def test_a_fault_of_a_controller_ends_it(virtual_cluster: VirtualCluster) -> None:
-    async def sync(_key: str) -> None:
-        raise ZeroDivisionError
-
-    queue: WorkQueue[str] = WorkQueue(virtual_cluster.clock)
-    running = asyncio.create_task(Controller("tester", queue, sync).run())
-    queue.add("a")
-    await virtual_cluster.clock.advance(1)
-    with pytest.raises(ZeroDivisionError):
-        await running

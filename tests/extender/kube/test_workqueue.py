@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from extender.kube.workqueue import OVERALL_BURST, WorkQueue
+from extender.kube.workqueue import OVERALL_BURST, ShutDownError, WorkQueue
 from fakeapi.clock import VirtualClock
 
 
@@ -130,3 +130,155 @@ async def test_a_closed_queue_forgets_and_takes_nothing(
     queue.add_after("d", 5)
     await clock.advance(60)
     assert drain(queue) == []
+
+
+async def test_delayed_keys_come_in_the_order_of_their_times(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    for key, seconds in (("a", 1), ("b", 0.5), ("c", 0.25)):
+        queue.add_after(key, seconds)
+    await clock.advance(2)
+    assert drain(queue) == ["c", "b", "a"]
+
+
+async def test_an_earlier_time_is_not_held_up_by_a_later_one(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    queue.add_after("a", 1)
+    queue.add_after("b", 0.05)
+    await clock.advance(0.06)
+    assert drain(queue) == ["b"]
+    queue.add_after("c", 2)
+    await clock.advance(1)
+    assert drain(queue) == ["a"]
+    await clock.advance(2)
+    assert drain(queue) == ["c"]
+
+
+async def test_a_key_whose_time_comes_while_it_is_worked_on_comes_again(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add_after("a", 1)
+    await clock.advance(2)
+    assert len(queue) == 0
+    queue.done("a")
+    assert drain(queue) == ["a"]
+
+
+async def test_adding_at_once_does_not_take_back_a_later_time(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    queue.add_after("a", 5)
+    queue.add("a")
+    assert drain(queue) == ["a"]
+    await clock.advance(5)
+    assert drain(queue) == ["a"]
+
+
+async def work_off(queue: WorkQueue[str], clock: VirtualClock, done: list[str]) -> None:
+    """Work as a worker does; a key takes 3 ms."""
+    try:
+        while True:
+            key = await queue.get()
+            await clock.sleep(0.003)
+            done.append(key)
+            queue.done(key)
+    except ShutDownError:
+        return
+
+
+async def test_a_queue_that_is_shut_down_gives_what_waits_and_takes_nothing(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    for key in "abc":
+        queue.add(key)
+    queue.add_after("later", 1)
+    queue.pause()
+    queue.shut_down()
+    queue.add("d")
+    queue.add_after("e", 1)
+    queue.pause()
+    done: list[str] = []
+    working = asyncio.create_task(work_off(queue, clock, done))
+    await clock.advance(60)
+    assert (done, working.done(), len(queue)) == (["a", "b", "c"], True, 0)
+
+
+async def test_all_workers_are_told_that_it_is_over(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    done: list[str] = []
+    workers = [asyncio.create_task(work_off(queue, clock, done)) for _ in range(5)]
+    await clock.advance(1)
+    assert not any(worker.done() for worker in workers)
+    queue.shut_down()
+    await clock.advance(0)
+    assert all(worker.done() for worker in workers)
+
+
+async def test_draining_waits_for_what_is_worked_on_and_for_what_comes_again(
+    queue: WorkQueue[str],
+) -> None:
+    queue.add("a")
+    queue.add("b")
+    first, second = await queue.get(), await queue.get()
+    queue.add("a")
+    draining = asyncio.create_task(queue.drain())
+    await asyncio.sleep(0)
+    queue.done(first)
+    queue.done(second)
+    await asyncio.sleep(0)
+    assert not draining.done()
+    assert await queue.get() == "a"
+    queue.done("a")
+    await draining
+    with pytest.raises(ShutDownError):
+        await queue.get()
+
+
+async def test_shutting_down_ends_draining(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    await queue.get()
+    draining = asyncio.create_task(queue.drain())
+    await asyncio.sleep(0)
+    assert not draining.done()
+    queue.shut_down()
+    await draining
+
+
+async def test_an_empty_queue_is_drained_at_once(queue: WorkQueue[str]) -> None:
+    await queue.drain()
+
+
+async def test_many_workers_never_share_a_key(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    busy: dict[str, None] = {}
+    done: list[str] = []
+
+    async def worker() -> None:
+        try:
+            while True:
+                key = await queue.get()
+                assert key not in busy
+                busy[key] = None
+                await clock.sleep(0.003)
+                del busy[key]
+                done.append(key)
+                queue.done(key)
+        except ShutDownError:
+            return
+
+    async def producer(key: str) -> None:
+        for _ in range(50):
+            queue.add(key)
+            await clock.sleep(0.001)
+
+    workers = [asyncio.create_task(worker()) for _ in range(10)]
+    producers = [asyncio.create_task(producer(str(number))) for number in range(50)]
+    await clock.advance(1)
+    await asyncio.gather(*producers)
+    await queue.drain()
+    await asyncio.gather(*workers)
+    assert {*done} == {str(number) for number in range(50)}
+    assert (len(queue), busy) == (0, {})
