@@ -1,133 +1,188 @@
 """Events: what a controller tells people of an object, beside the object.
 
-The same words about the same object become one Event whose count grows, as client-go's recorder
-makes them. An Event that cannot be written is dropped: what was done is done, told or not.
+    writer = EventWriter(client, clock, rng)
+    recorder = writer.recorder("replicaset-controller")
+    recorder.normal(pod, "Started", "Started container c")
+    await writer.flush()
 
-Source: client-go's tools/record (event.go, events_cache.go).
+- Telling never waits and never fails. Events are written by a task of their own, one after the
+  other, in the order in which they were told; it runs while there is anything to write.
+- What is written is what :mod:`extender.kube.correlator` makes of them.
+- A refusal drops an event. If there is no answer, it is tried again, 12 times in all, 10 seconds
+  apart (the first pause is drawn shorter), while others wait; a write that was carried out but not
+  answered counts once. When 1,000 wait, no more are taken.
+- Flushing tries each that is left once, and takes five seconds at most.
+
+Events have names like ``web.18e9ee83bd8f2e72`` (the object's, and the nanosecond), and two of one
+writer never share one. They are core/v1 Events, in the namespace of their object, or in
+``default``.
+
+Source: client-go's tools/record/event.go.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import re
+from collections import deque
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final
+from random import Random
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client, PatchType
-from extender.kube.clock import Clock
+from extender.kube.clock import Clock, within
+from extender.kube.correlator import Correlator, Event, ObjectReference
 from extender.kube.logs import quiet_log
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
 
+__all__ = ["EVENTS", "EventRecorder", "EventWriter", "ObjectReference", "rfc3339"]
+
 EVENTS: Final = Resource("", "v1", "events", namespaced=True)
+MOST_WAITING: Final = 1000
+TRIES: Final = 12
+PAUSE_SECONDS: Final = 10.0
+FLUSH_SECONDS: Final = 5.0
 
 _DEFAULT_NAMESPACE: Final = "default"
-_REMEMBERED: Final = 4096
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectReference:
-    """What an event is about; the namespace of a cluster-wide object is "" ."""
+class EventWriter:
+    """Writes the Events of one process; see the module's rules."""
 
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
+    def __init__(self, client: Client, clock: Clock, rng: Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._correlator = Correlator()
+        self._waiting: deque[Event] = deque()
+        self._writing: asyncio.Task[None] | None = None
+        self._pause: asyncio.Task[None] | None = None
+        self._flushing = False
+        self._last_ns = 0
+        self._log = quiet_log()
 
-    def document(self) -> dict[str, str]:
-        """Give the reference as JSON has it."""
-        fields = {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
+    def recorder(self, component: str) -> EventRecorder:
+        """Give a recorder that tells events in the name of ``component``."""
+        return EventRecorder(self, component)
+
+    def tell(
+        self, component: str, about: ObjectReference, type_: str, reason: str, message: str
+    ) -> None:
+        """Have an event written."""
+        if len(self._waiting) >= MOST_WAITING:
+            self._log.warning("event_dropped", reason=reason, error="too many events wait")
+            return
+        now_ns = self._last_ns = max(self._last_ns + 1, self._clock.now_ns())
+        name = self._name(about.name, now_ns)
+        event = Event(name, component, about, type_, reason, message, now_ns, now_ns)
+        self._waiting.append(event)
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all())
+
+    async def flush(self) -> None:
+        """Write what is left, as well as it can be done at once."""
+        if self._writing is None:
+            return
+        writing, self._flushing = self._writing, True
+        if self._pause is not None:
+            self._pause.cancel()
+        try:
+            await within(self._clock, FLUSH_SECONDS, _ended(writing))
+        except TimeoutError:
+            self._log.warning("events_dropped", left=len(self._waiting) + 1)
+            self._waiting.clear()
+        finally:
+            writing.cancel()
+            await asyncio.wait((writing,))
+            self._flushing = False
+            if self._writing is writing:
+                self._writing = None
+        if not writing.cancelled():
+            writing.result()
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            event = self._correlator.correlate(self._waiting.popleft(), self._clock.now_ns())
+            if event is not None:
+                await self._write(event)
+        self._writing = None
+
+    async def _write(self, event: Event) -> None:
+        for tried in range(TRIES):
+            if tried:
+                await self._rest(PAUSE_SECONDS * (self._rng.random() if tried == 1 else 1))
+            if await self._try(event):
+                return
+            if self._flushing:
+                break
+        self._log.warning("event_dropped", event_name=event.name, error="no answer")
+
+    async def _try(self, event: Event) -> bool:
+        """Write an event; False if there was no answer."""
+        try:
+            if event.count == 1 or not await self._count(event):
+                await self._create(event)
+        except ApiError as refusal:
+            self._log.debug("event_dropped", event_name=event.name, error=str(refusal))
+        except (MalformedError, TransportError):
+            return False
+        return True
+
+    async def _count(self, event: Event) -> bool:
+        """Write that an event came about again; False if it has expired, or never was written."""
+        news = {
+            "count": event.count,
+            "lastTimestamp": rfc3339(event.last_ns),
+            "message": event.message,
         }
-        return {name: value for name, value in fields.items() if value}
+        path, body = EVENTS.object(event.name, _place(event)), msgspec.json.encode(news)
+        try:
+            await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
 
+    async def _create(self, event: Event) -> None:
+        body = msgspec.json.encode(_document(event))
+        await self._client.create(EVENTS.collection(_place(event)), body, bytes)
 
-@dataclass(slots=True)
-class _Told:
-    """An event that has been written: where, and how often it was meant."""
+    async def _rest(self, seconds: float) -> None:
+        """Wait, until there is to be no more waiting."""
+        self._pause = asyncio.create_task(self._clock.sleep(seconds))
+        await asyncio.wait((self._pause,))
+        self._pause = None
 
-    namespace: str
-    name: str
-    count: int = 1
+    def _name(self, of: str, now_ns: int) -> str:
+        name = f"{of}.{now_ns:x}"
+        if _SUBDOMAIN.fullmatch(name):
+            return name
+        return str(UUID(int=self._rng.getrandbits(128), version=4))
 
 
 class EventRecorder:
-    """Writes Events in the name of ``component``."""
+    """Tells events in the name of one component."""
 
-    def __init__(self, client: Client, clock: Clock, component: str) -> None:
-        self._client = client
-        self._clock = clock
+    def __init__(self, writer: EventWriter, component: str) -> None:
+        self._writer = writer
         self._component = component
-        self._told: dict[tuple[ObjectReference, str, str, str], _Told] = {}
-        self._last_ns = 0
-        self._log = quiet_log(component=component)
 
-    async def normal(self, about: ObjectReference, reason: str, message: str) -> None:
+    def normal(self, about: ObjectReference, reason: str, message: str) -> None:
         """Tell of something that is as it should be."""
-        await self._record(about, "Normal", reason, message)
+        self._writer.tell(self._component, about, "Normal", reason, message)
 
-    async def warning(self, about: ObjectReference, reason: str, message: str) -> None:
+    def warning(self, about: ObjectReference, reason: str, message: str) -> None:
         """Tell of something that may not be."""
-        await self._record(about, "Warning", reason, message)
-
-    async def _record(self, about: ObjectReference, type_: str, reason: str, message: str) -> None:
-        said = (about, type_, reason, message)
-        try:
-            if told := self._told.get(said):
-                if await self._repeat(told):
-                    return
-                del self._told[said]
-            self._told[said] = await self._create(about, type_, reason, message)
-        except (ApiError, MalformedError, TransportError) as trouble:
-            self._log.debug("event_dropped", reason=reason, error=str(trouble))
-        while len(self._told) > _REMEMBERED:
-            del self._told[next(iter(self._told))]
-
-    async def _repeat(self, told: _Told) -> bool:
-        patch = {"count": told.count + 1, "lastTimestamp": self._timestamp()}
-        path = EVENTS.object(told.name, told.namespace)
-        try:
-            await self._client.patch(path, PatchType.STRATEGIC, msgspec.json.encode(patch), bytes)
-        except ApiError as error:
-            if error.status == 404:  # it has expired
-                return False
-            raise
-        told.count += 1
-        return True
-
-    async def _create(self, about: ObjectReference, type_: str, reason: str, message: str) -> _Told:
-        self._last_ns = max(self._last_ns + 1, self._clock.now_ns())  # two never share a name
-        told = _Told(about.namespace or _DEFAULT_NAMESPACE, f"{about.name}.{self._last_ns:x}")
-        now = self._timestamp()
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": told.name, "namespace": told.namespace},
-            "involvedObject": about.document(),
-            "reason": reason,
-            "message": message,
-            "source": {"component": self._component},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-            "type": type_,
-            "reportingComponent": self._component,
-        }
-        await self._client.create(
-            EVENTS.collection(told.namespace), msgspec.json.encode(event), bytes
-        )
-        return told
-
-    def _timestamp(self) -> str:
-        return rfc3339(self._clock.now_ns())
+        self._writer.tell(self._component, about, "Warning", reason, message)
 
 
 def rfc3339(epoch_ns: int) -> str:
@@ -138,3 +193,29 @@ def rfc3339(epoch_ns: int) -> str:
 @lru_cache(maxsize=64)
 def _rfc3339(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.wait((task,))
+
+
+def _place(event: Event) -> str:
+    return event.about.namespace or _DEFAULT_NAMESPACE
+
+
+def _document(event: Event) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event.name, "namespace": _place(event)},
+        "involvedObject": event.about.document(),
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": event.component},
+        "firstTimestamp": rfc3339(event.first_ns),
+        "lastTimestamp": rfc3339(event.last_ns),
+        "count": event.count,
+        "type": event.type,
+        "reportingComponent": event.component,
+        "reportingInstance": "",
+    }

@@ -44,6 +44,7 @@ import structlog
 
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.clock import Clock, within
+from extender.kube.events import EventRecorder
 from extender.kube.lease import LeaseLock, LeaseSpec, micro_time
 from extender.kube.transport import TransportError
 
@@ -80,7 +81,10 @@ class Terms:
 
 
 class LeaderElector:
-    """One candidate for a Lease. Its ``identity`` must be nobody else's."""
+    """One candidate for a Lease. Its ``identity`` must be nobody else's.
+
+    ``recorder`` tells people, in Events about the Lease, when it begins and ceases to lead.
+    """
 
     def __init__(
         self,
@@ -89,10 +93,12 @@ class LeaderElector:
         clock: Clock,
         rng: Random,
         terms: Terms | None = None,
+        recorder: EventRecorder | None = None,
         log: Any = None,
     ) -> None:
         self.identity = identity
         self._lock = lock
+        self._recorder = recorder
         self._clock = clock
         self._rng = rng
         self._terms = terms or Terms()
@@ -119,6 +125,7 @@ class LeaderElector:
         """
         await self._acquire()
         self._log.info("leader_elected")
+        self._announce("became leader")
         renewing = asyncio.create_task(self._renew())
         working = asyncio.create_task(work())
         try:
@@ -212,10 +219,16 @@ class LeaderElector:
             task.cancel()
             await asyncio.wait((task,))
         self._leads_until = -1.0
+        self._announce("stopped leading")
         await self._release()
         for task in (working, renewing):
             if not task.cancelled():
                 task.result()
+
+    def _announce(self, what: str) -> None:
+        if self._recorder is not None:
+            told = f"{self.identity} {what}"
+            self._recorder.normal(self._lock.reference, "LeaderElection", told)
 
     async def _release(self) -> None:
         try:

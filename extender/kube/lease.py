@@ -19,8 +19,10 @@ from msgspec import Struct
 
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
+from extender.kube.correlator import ObjectReference
 from extender.kube.resources import LEASES
 
+_API_VERSION: Final = "coordination.k8s.io/v1"
 _NS_PER_MICROSECOND: Final = 1000
 
 
@@ -54,7 +56,13 @@ class _Lease(Struct):
     spec: LeaseSpec = LeaseSpec()
 
 
+class _Identity(Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
 _leases = msgspec.json.Decoder(_Lease)
+_identities = msgspec.json.Decoder(_Identity)
 
 
 class LeaseLock:
@@ -67,7 +75,14 @@ class LeaseLock:
         self.namespace = namespace
         self.name = name
         self._client = client
-        self._metadata = b""
+        self._metadata = b"{}"
+
+    @property
+    def reference(self) -> ObjectReference:
+        """What events about the Lease are about: it as it was last read or written."""
+        known = _identities.decode(self._metadata)
+        place = (self.namespace, self.name)
+        return ObjectReference(_API_VERSION, "Lease", *place, known.uid, known.resource_version)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -113,5 +128,5 @@ def _decode(raw: msgspec.Raw) -> _Lease:
 
 
 def _encode(metadata: bytes, spec: LeaseSpec) -> bytes:
-    head = b'{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":'
+    head = f'{{"apiVersion":"{_API_VERSION}","kind":"Lease","metadata":'.encode()
     return b"".join((head, metadata, b',"spec":', msgspec.json.encode(spec), b"}"))

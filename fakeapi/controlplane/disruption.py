@@ -20,7 +20,7 @@ import msgspec
 from extender.kube.api_error import ApiError
 from extender.kube.client import PatchType
 from extender.kube.controller import Controller
-from extender.kube.events import EventRecorder, rfc3339
+from extender.kube.events import rfc3339
 from extender.kube.indexes import BY_NAMESPACE, namespace_of
 from extender.kube.resources import POD_DISRUPTION_BUDGETS, PODS
 from extender.kube.shapes import Selector
@@ -75,7 +75,7 @@ class DisruptionController:
         self._pods.objects.add_index(BY_NAMESPACE, namespace_of)
         self._scales = Scales(setting)
         self._writer = PodWriter(setting.client, setting.clock)
-        self._recorder = EventRecorder(setting.client, setting.clock, "controllermanager")
+        self._recorder = setting.events.recorder("controllermanager")
         self._queue: WorkQueue[Work] = WorkQueue(setting.clock)
         self.controller = Controller("disruption", self._queue, self._sync)
 
@@ -106,7 +106,7 @@ class DisruptionController:
         if work.what == "stale":
             return await self._clear_mark(work.key)
         if work.what == "several":
-            await self._tell_of_several(work)
+            self._tell_of_several(work)
             return None
         budget = self._budgets.objects.get(work.key)
         return None if budget is None else await self._work_out(budget)
@@ -122,26 +122,26 @@ class DisruptionController:
             return None
 
     async def _try(self, budget: Budget) -> float | None:
-        pods = await self._selected(budget)
+        pods = self._selected(budget)
         expected, wanted = await self._wanted(budget, pods)
         now_ns = self._clock.now_ns()
         promised = still_promised(budget, pods, now_ns)
         for pod in promised.overdue:
             namespace = budget.metadata.namespace
             told = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
-            await self._recorder.warning(pod.reference, "NotDeleted", told)
+            self._recorder.warning(pod.reference, "NotDeleted", told)
         healthy = count_healthy(pods, promised.pods, now_ns)
         status = new_status(budget, expected, wanted, healthy, promised.pods, self._now())
         if status is not None:
             await self._write(budget, status)
         return promised.again_in
 
-    async def _selected(self, budget: Budget) -> Sequence[Pod]:
+    def _selected(self, budget: Budget) -> Sequence[Pod]:
         try:
             selector = budget.selector()
         except BudgetError as error:
             told = f"Failed to get pods: {error}"
-            await self._recorder.warning(budget.reference, "NoPods", told)
+            self._recorder.warning(budget.reference, "NoPods", told)
             raise
         pods = [
             pod
@@ -149,7 +149,7 @@ class DisruptionController:
             if selector is not None and selector.matches(pod.metadata.labels or {})
         ]
         if not pods:
-            await self._recorder.normal(budget.reference, "NoPods", "No matching pods found")
+            self._recorder.normal(budget.reference, "NoPods", "No matching pods found")
         return pods
 
     async def _wanted(self, budget: Budget, pods: Sequence[Pod]) -> tuple[int, int]:
@@ -160,11 +160,11 @@ class DisruptionController:
             why = error.message if isinstance(error, ApiError) else str(error)
             told = f"Failed to calculate the number of expected pods: {why}"
             reason = "CalculateExpectedPodCountFailed"
-            await self._recorder.warning(budget.reference, reason, told)
+            self._recorder.warning(budget.reference, reason, told)
             raise
         if unmanaged:
             told = _UNMANAGED.format(as_go_prints(budget.spec.selector))
-            await self._recorder.warning(budget.reference, "UnmanagedPods", told)
+            self._recorder.warning(budget.reference, "UnmanagedPods", told)
         return wanted
 
     async def _write(self, budget: Budget, status: BudgetStatus) -> None:
@@ -177,7 +177,7 @@ class DisruptionController:
             if error.status != 404:
                 raise
 
-    async def _tell_of_several(self, work: Work) -> None:
+    def _tell_of_several(self, work: Work) -> None:
         pod = self._pods.objects.get(work.key)
         if pod is not None:
             meta = pod.metadata
@@ -185,7 +185,7 @@ class DisruptionController:
                 f'Pod "{meta.namespace}"/"{meta.name}" matches multiple PodDisruptionBudgets.  '
                 f'Chose "{work.chosen}" arbitrarily.'
             )
-            await self._recorder.warning(pod.reference, "MultiplePodDisruptionBudgets", told)
+            self._recorder.warning(pod.reference, "MultiplePodDisruptionBudgets", told)
 
     async def _clear_mark(self, key: str) -> float | None:
         pod = self._pods.objects.get(key)

@@ -33,7 +33,7 @@ from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Propagation
 from extender.kube.controller import Controller, RetryError
 from extender.kube.discovery import Discovered, ServedResource, discover
-from extender.kube.events import EventRecorder, ObjectReference
+from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta, OwnerReference, PartialObject, decode_partial
 from extender.kube.resources import ObjectPath, Resource
 from extender.kube.transport import TransportError
@@ -65,7 +65,7 @@ class GarbageCollector:
         self._objects = OwnedObjects(setting.client)
         self._informers = setting.informers
         self._clock = setting.clock
-        self._recorder = EventRecorder(setting.client, setting.clock, _COMPONENT)
+        self._recorder = setting.events.recorder(_COMPONENT)
         self._queue: WorkQueue[Work] = WorkQueue(setting.clock)
         self._graph = Graph(_Worklist(self._queue))
         self._discovered = Discovered(())
@@ -127,7 +127,7 @@ class GarbageCollector:
 
     async def _sync(self, work: Work) -> None:
         if work.reported is not None:
-            await self._report(*work.reported)
+            self._report(*work.reported)
             return
         node = self._graph.get(work.uid)
         if node is None:
@@ -139,11 +139,11 @@ class GarbageCollector:
         elif node.virtual:
             raise RetryError(f"{node.identity} has not been seen yet")
 
-    async def _report(self, dependent: Identity, owner: Identity) -> None:
+    def _report(self, dependent: Identity, owner: Identity) -> None:
         fields = (dependent.api_version, dependent.kind, dependent.namespace, dependent.name)
         message = f'ownerRef {owner} does not exist in namespace "{dependent.namespace}"'
         about = ObjectReference(*fields, dependent.uid)
-        await self._recorder.warning(about, "OwnerRefInvalidNamespace", message)
+        self._recorder.warning(about, "OwnerRefInvalidNamespace", message)
 
     async def _attempt_to_delete(self, node: Node) -> bool:
         """Delete a node's object if it is to go; False if there is none."""

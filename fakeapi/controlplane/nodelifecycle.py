@@ -21,7 +21,7 @@ import msgspec
 from extender.kube.api_error import ApiError
 from extender.kube.client import PatchType, Selection
 from extender.kube.controller import Controller
-from extender.kube.events import EventRecorder, rfc3339
+from extender.kube.events import rfc3339
 from extender.kube.indexes import BY_NODE, node_of
 from extender.kube.resources import LEASES, NODES, PODS
 from extender.kube.workqueue import WorkQueue
@@ -69,7 +69,7 @@ class NodeLifecycleController:
         self._pods = of(PODS, decode_pod)
         self._pods.objects.add_index(BY_NODE, node_of)
         self._writer = PodWriter(setting.client, setting.clock)
-        self._recorder = EventRecorder(setting.client, setting.clock, "node-controller")
+        self._recorder = setting.events.recorder("node-controller")
         self._heard: dict[str, Heard] = {}
         self._known: dict[str, Node] = {}
         self._zones = Zones()
@@ -100,7 +100,7 @@ class NodeLifecycleController:
 
     async def _listen_to_all(self) -> None:
         nodes = tuple(self._nodes.objects.values())
-        await self._welcome(nodes)
+        self._welcome(nodes)
         counts: dict[str, tuple[int, int]] = {}
         for node in nodes:
             status = await self._listen_to(node)
@@ -115,17 +115,17 @@ class NodeLifecycleController:
             if waiting:
                 self._queue.add(Work("zone", zone))
 
-    async def _welcome(self, nodes: Sequence[Node]) -> None:
+    def _welcome(self, nodes: Sequence[Node]) -> None:
         present = {node.metadata.name: node for node in nodes}
         for name, node in present.items():
             if name not in self._known:
                 told = f"Node {name} event: Registered Node {name} in Controller"
-                await self._recorder.normal(node.reference, "RegisteredNode", told)
+                self._recorder.normal(node.reference, "RegisteredNode", told)
         for name, node in self._known.items():
             if name not in present:
                 self._heard.pop(name, None)
                 told = f"Node {name} event: Removing Node {name} from Controller"
-                await self._recorder.normal(node.reference, "RemovingNode", told)
+                self._recorder.normal(node.reference, "RemovingNode", told)
         self._known = present
 
     async def _listen_to(self, node: Node) -> str:
@@ -150,7 +150,7 @@ class NodeLifecycleController:
 
     async def _fall_silent(self, node: Node) -> None:
         told = f"Node {node.metadata.name} status is now: NodeNotReady"
-        await self._recorder.normal(node.reference, "NodeNotReady", told)
+        self._recorder.normal(node.reference, "NodeNotReady", told)
         for pod in tuple(self._pods.objects.by(BY_NODE, node.metadata.name)):
             await self._mark_not_ready(pod)
 
@@ -214,7 +214,7 @@ class NodeLifecycleController:
             if error.status not in (404, 409):
                 raise
             return
-        await self._recorder.warning(pod.reference, "NodeNotReady", "Node is not ready")
+        self._recorder.warning(pod.reference, "NodeNotReady", "Node is not ready")
 
     async def _patch_status(self, node: Node, conditions: Sequence[dict[str, object]]) -> None:
         path = NODES.object(node.metadata.name).subresource("status")

@@ -14,12 +14,13 @@ from typing import Any, Protocol, TypeAlias
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.controller import Controller
+from extender.kube.events import EventWriter
 from extender.kube.informers import Informers
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a part works with: the way to the API server, shared copies, time and dice.
+    """What a part works with: the way to the API server, shared copies, time, dice, and events.
 
     ``certificate`` is that of the API server's authority, in PEM; "" if it speaks plain HTTP.
     """
@@ -28,6 +29,7 @@ class Setting:
     informers: Informers
     clock: Clock
     rng: Random
+    events: EventWriter
     certificate: str = ""
 
 

@@ -8,7 +8,7 @@
     plane["disruption"].start()  parts can be switched on and off at any time
     await plane.stop()
 
-All parts share one client, one clock and, where they read the same, one copy.
+All parts share one client, one clock, one writer of Events and, where they read the same, one copy.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Final
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock
+from extender.kube.events import EventWriter
 from extender.kube.informers import Informers, end
 from fakeapi.controlplane.disruption import DisruptionController
 from fakeapi.controlplane.gc import GarbageCollector
@@ -127,7 +128,8 @@ class ControlPlane(Mapping[str, Switch]):
     ) -> None:
         self.run = tuple(run)
         self._informers = Informers(client, clock, rng)
-        setting = Setting(client, self._informers, clock, rng, certificate)
+        self._events = EventWriter(client, clock, rng)
+        setting = Setting(client, self._informers, clock, rng, self._events, certificate)
         self._switches = {name: Switch(name, make, setting) for name, make in PARTS.items()}
 
     def __getitem__(self, name: str) -> Switch:
@@ -149,5 +151,6 @@ class ControlPlane(Mapping[str, Switch]):
         try:
             for switch in self._switches.values():
                 await switch.stop()
+            await self._events.flush()
         finally:
             await self._informers.stop()

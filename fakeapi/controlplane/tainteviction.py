@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from extender.kube.controller import Controller
-from extender.kube.events import EventRecorder, ObjectReference
+from extender.kube.events import ObjectReference
 from extender.kube.indexes import BY_NODE, node_of
 from extender.kube.resources import NODES, PODS
 from extender.kube.workqueue import WorkQueue
@@ -71,7 +71,7 @@ class TaintEvictor:
         self._pods = setting.informers.of(PODS, decode_pod)
         self._pods.objects.add_index(BY_NODE, node_of)
         self._writer = PodWriter(setting.client, setting.clock)
-        self._recorder = EventRecorder(setting.client, setting.clock, "taint-eviction-controller")
+        self._recorder = setting.events.recorder("taint-eviction-controller")
         self._doomed: dict[str, float] = {}
         self._queue: WorkQueue[str] = WorkQueue(setting.clock)
         self.controller = Controller("tainteviction", self._queue, self._sync)
@@ -96,7 +96,7 @@ class TaintEvictor:
         taints = no_execute(self._nodes.objects.get(pod.spec.node_name))
         seconds = tolerated_seconds(pod, taints) if taints else None
         if seconds is None:
-            await self._spare(pod)
+            self._spare(pod)
             return None
         now = self._clock.monotonic()
         due = self._doomed.setdefault(key, now + seconds) if seconds else now
@@ -104,14 +104,14 @@ class TaintEvictor:
             return due - now
         self._doomed.pop(key, None)
         told = f"Marking for deletion Pod {key}"
-        await self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
+        self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
         await self._writer.disrupt_and_delete(pod, _MARK)
         return None
 
-    async def _spare(self, pod: Pod) -> None:
+    def _spare(self, pod: Pod) -> None:
         if self._doomed.pop(pod.metadata.key, None) is not None:
             told = f"Cancelling deletion of Pod {pod.metadata.key}"
-            await self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
+            self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
 
 
 class _Nodes:

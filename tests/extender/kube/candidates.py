@@ -9,6 +9,7 @@ from random import Random
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock
+from extender.kube.events import EventWriter
 from extender.kube.leader import LeaderElector, LeadershipLostError, Terms
 from extender.kube.lease import LeaseLock
 from extender.kube.logs import quiet_log
@@ -85,7 +86,16 @@ class Candidate:
         self.clock = Watch(cluster.clock, rate, self.running)
         self.wire = Wire(cluster.local_transport(name), self.running)
         self.lock = LeaseLock(Client(self.wire), NAMESPACE, LEASE)
-        self.elector = LeaderElector(self.lock, name, self.clock, Random(name), terms, quiet_log())
+        self.events = EventWriter(cluster.client, cluster.clock, Random(name))
+        self.elector = LeaderElector(
+            self.lock,
+            name,
+            self.clock,
+            Random(name),
+            terms,
+            self.events.recorder("the-component"),
+            quiet_log(),
+        )
         self.elections = 0
         self.losses = 0
         self.working = False
@@ -164,6 +174,7 @@ class Race:
             for candidate in self.candidates:
                 candidate.running.set()
                 await candidate.stop()
+                await candidate.events.flush()
                 await candidate.wire.close()
 
 

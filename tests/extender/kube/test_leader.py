@@ -118,6 +118,23 @@ async def test_who_is_told_to_stop_gives_the_lease_back_and_another_leads_at_onc
         assert (await spec_of(virtual_cluster))["leaseTransitions"] == 1
 
 
+async def test_people_are_told_who_leads(virtual_cluster: VirtualCluster) -> None:
+    async with racing(virtual_cluster, "a", "b") as race:
+        await race.passes(1)
+        uid = (await the_lease(virtual_cluster))["metadata"]["uid"]
+        await race["a"].stop()
+        await race.passes(5)
+    told = [change.object for change in virtual_cluster.history("events")]
+    assert [each["message"] for each in told] == [
+        "a became leader",
+        "a stopped leading",
+        "b became leader",
+        "b stopped leading",
+    ]
+    assert {(each["reason"], each["type"]) for each in told} == {("LeaderElection", "Normal")}
+    assert {each["involvedObject"]["uid"] for each in told} == {uid}
+
+
 async def test_a_leader_that_stands_still_is_followed_by_another_and_finds_out(
     virtual_cluster: VirtualCluster,
 ) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from extender.kube.controller import Controller
+from extender.kube.events import EventWriter
 from extender.kube.informers import Informers
 from extender.kube.workqueue import WorkQueue
 from fakeapi import FakeCluster, VirtualCluster
@@ -101,7 +102,8 @@ class Broken:
 
 async def test_a_fault_in_a_part_does_not_go_unnoticed(virtual_cluster: VirtualCluster) -> None:
     client, clock, rng = virtual_cluster.client, virtual_cluster.clock, Random(1)
-    switch = Switch("broken", Broken, Setting(client, Informers(client, clock, rng), clock, rng))
+    informers, events = Informers(client, clock, rng), EventWriter(client, clock, rng)
+    switch = Switch("broken", Broken, Setting(client, informers, clock, rng, events))
     switch.start()
     await clock.advance(10)
     with pytest.raises(ZeroDivisionError):
