@@ -123,7 +123,11 @@ class LeaderElector:
         Returns when the work has ended, and raises what it raises; raises LeadershipLostError if
         the leadership ended first. It may be run again.
         """
-        await self._acquire()
+        try:
+            await self._acquire()
+        except asyncio.CancelledError:
+            await self._stand_back()
+            raise
         self._log.info("leader_elected")
         self._announce("became leader")
         renewing = asyncio.create_task(self._renew())
@@ -213,14 +217,18 @@ class LeaderElector:
     async def _step_down(self, renewing: asyncio.Task[None], working: asyncio.Task[None]) -> None:
         """End the work while the Lease is still renewed, if it can be; then give it back.
 
-        Raises what the work has raised.
+        Raises what the work has raised. Who is cancelled here does not wait for the work, and
+        leaves the Lease to run out.
         """
-        for task in (working, renewing):
-            task.cancel()
-            await asyncio.wait((task,))
-        self._leads_until = -1.0
+        try:
+            working.cancel()
+            await asyncio.wait((working,))
+        finally:
+            renewing.cancel()
+            self._leads_until = -1.0
+        await asyncio.wait((renewing,))
         self._announce("stopped leading")
-        await self._release()
+        await self._stand_back()
         for task in (working, renewing):
             if not task.cancelled():
                 task.result()
@@ -230,7 +238,10 @@ class LeaderElector:
             told = f"{self.identity} {what}"
             self._recorder.normal(self._lock.reference, "LeaderElection", told)
 
-    async def _release(self) -> None:
+    async def _stand_back(self) -> None:
+        self._leads_until = -1.0
+        if self.holder != self.identity:
+            return
         try:
             await within(self._clock, self._terms.attempt_seconds, self._give_back())
         except (ApiError, MalformedError, TransportError, TimeoutError) as trouble:

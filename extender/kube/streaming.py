@@ -1,9 +1,13 @@
 """An informer whose watch begins with what there is, where the server offers that (WatchList).
 
 One request instead of a list and a watch: the server sends all objects as ADDED, a bookmark that
-says that this was all, and then what changes. It costs the server a fraction of a list's memory.
-What the sink is told is what :mod:`extender.kube.informer` guarantees; it gets `replace` when the
-bookmark has come, and nothing before.
+says that this was all, and then what changes. What the sink is told is what
+:mod:`extender.kube.informer` guarantees; it gets `replace` when the bookmark has come, and nothing
+before.
+
+A stream spares kube-apiserver the memory of a list and takes twice the time (20,000 small pods
+from fakeapi in one process: 0.12 s of processor time, a list 0.06 s). So controllers stream, and
+the extender, which is to be ready soon, lists.
 
 What the server does before the bookmark, and what follows (the rules of client-go's
 tools/cache/reflector.go as of 1.35, where this is the default):

@@ -31,7 +31,10 @@ class Event:
         """Whether it is the bookmark that follows the objects which a stream begins with."""
         if self.type != "BOOKMARK":
             return False
-        marks = _bookmarks.decode(self.object).metadata.annotations or {}
+        try:
+            marks = _bookmarks.decode(self.object).metadata.annotations or {}
+        except msgspec.ValidationError:
+            return False
         return marks.get("k8s.io/initial-events-end") == "true"
 
 

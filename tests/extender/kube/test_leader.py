@@ -279,6 +279,50 @@ async def test_the_work_has_ended_before_the_lease_is_given_back(
     assert (await spec_of(virtual_cluster))["holderIdentity"] == ""
 
 
+@pytest.mark.parametrize("turns", range(0, 40, 3))
+async def test_who_is_cancelled_at_any_moment_does_not_lead(
+    virtual_cluster: VirtualCluster, turns: int
+) -> None:
+    candidate = Candidate(virtual_cluster, "a")
+    candidate.start()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await candidate.stop()
+    assert (candidate.leading, candidate.working) == (False, False)
+    other = Candidate(virtual_cluster, "b")
+    other.start()
+    await virtual_cluster.clock.advance(20)
+    assert (candidate.leading, other.leading) == (False, True)
+    await other.stop()
+
+
+async def test_who_is_cancelled_twice_leaves_the_lease_to_run_out(
+    virtual_cluster: VirtualCluster,
+) -> None:
+    clock = virtual_cluster.clock
+
+    async def tidies_up_for_a_minute() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await clock.sleep(60)
+
+    async with racing(virtual_cluster, "b") as race:
+        await race["b"].stop()
+        candidate = Candidate(virtual_cluster, "a")
+        running = asyncio.create_task(candidate.elector.run(tidies_up_for_a_minute))
+        await clock.advance(5)
+        for _ in range(2):
+            running.cancel()
+            await clock.advance(5)
+        assert (running.cancelled(), candidate.leading) == (True, False)
+        assert (await spec_of(virtual_cluster))["holderIdentity"] == "a"
+        race["b"].start()
+        await race.passes(20)
+        assert race.leaders == ["b"]
+        await clock.advance(60)
+
+
 async def test_work_that_ends_gives_the_lease_back(virtual_cluster: VirtualCluster) -> None:
     async def work() -> None:
         await virtual_cluster.clock.sleep(30)

@@ -125,6 +125,9 @@ async def test_a_stream_refused_for_its_version_begins_with_the_newest_at_once(
         a_watch(added("a", 1), Lost()),
         a_watch(added("a", 1)),
         a_watch(added("a", 1), bookmark(4)),
+        a_watch(
+            b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"4","annotations":7}}}'
+        ),
         a_watch(b"not json"),
     ],
     ids=str,
