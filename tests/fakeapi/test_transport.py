@@ -97,7 +97,9 @@ async def test_events_arrive_without_time_passing(
 async def test_bookmarks_come_each_minute_and_before_the_end(
     transport: LocalTransport, clock: Stepped
 ) -> None:
-    follower = Follower(transport, timeoutSeconds="130", allowWatchBookmarks="true")
+    from_now = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
+    options = {"timeoutSeconds": "130", "allowWatchBookmarks": "true", **from_now}
+    follower = Follower(transport, **options)
     seen = []
     for seconds in (59, 1, 60, 7, 1, 1, 1):
         await clock.advance(seconds)

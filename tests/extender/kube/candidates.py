@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
+from typing import Any
+
+import orjson
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock
@@ -13,11 +16,23 @@ from extender.kube.events import EventWriter
 from extender.kube.leader import LeaderElector, LeadershipLostError, Terms
 from extender.kube.lease import LeaseLock
 from extender.kube.logs import quiet_log
+from extender.kube.resources import LEASES
 from extender.kube.transport import Request, Response, Stream, Transport
 from fakeapi import VirtualCluster
 
 NAMESPACE = "kube-system"
 LEASE = "the-lease"
+HERE = LEASES.object(LEASE, NAMESPACE)
+
+
+async def the_lease(cluster: VirtualCluster) -> dict[str, Any]:
+    lease: dict[str, Any] = await cluster.client.get(HERE, lambda raw: orjson.loads(bytes(raw)))
+    return lease
+
+
+async def spec_of(cluster: VirtualCluster) -> dict[str, Any]:
+    spec: dict[str, Any] = (await the_lease(cluster))["spec"]
+    return spec
 
 
 class Watch:

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from random import Random
 from typing import Any
 
-import orjson
 import pytest
 
-from extender.kube.client import Client, PatchType
-from extender.kube.leader import LeaderElector, LeadershipLostError, Terms
+from extender.kube.client import Client
+from extender.kube.leader import LeaderElector, Terms
 from extender.kube.lease import LeaseLock, LeaseSpec
 from extender.kube.logs import quiet_log
-from extender.kube.resources import LEASES
 from fakeapi import VirtualCluster
 from fakeapi.faults import Fault, fault
-from tests.extender.kube.candidates import LEASE, NAMESPACE, Candidate, racing
-
-HERE = LEASES.object(LEASE, NAMESPACE)
+from tests.extender.kube.candidates import HERE, LEASE, NAMESPACE, racing, spec_of, the_lease
 
 
-async def the_lease(cluster: VirtualCluster) -> dict[str, Any]:
-    lease: dict[str, Any] = await cluster.client.get(HERE, lambda raw: orjson.loads(bytes(raw)))
-    return lease
-
-
-async def spec_of(cluster: VirtualCluster) -> dict[str, Any]:
-    spec: dict[str, Any] = (await the_lease(cluster))["spec"]
-    return spec
-
-
-def held(holder: str, seconds: int = 15, **more: object) -> dict[str, Any]:
+def held(holder: str, seconds: int = 15) -> dict[str, Any]:
     spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": 3}
     metadata = {"name": LEASE, "namespace": NAMESPACE, "labels": {"kept": "yes"}}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": metadata,
-        "spec": {**spec, **more},
+        "spec": spec,
     }
 
 
@@ -85,7 +70,7 @@ async def test_the_leader_renews_every_two_seconds_with_one_request(
 async def test_a_lease_is_taken_over_when_it_has_not_changed_for_as_long_as_it_says(
     virtual_cluster: VirtualCluster, spec: dict[str, Any], after: float, transitions: int
 ) -> None:
-    virtual_cluster.load([{**held(""), "spec": spec}] if spec else [held("") | {"spec": {}}])
+    virtual_cluster.load([{**held(""), "spec": spec}])
     async with racing(virtual_cluster, "a") as race:
         await race.passes(after - 0.25 if after else 0)
         assert race.leaders == []
@@ -253,127 +238,6 @@ async def test_a_write_that_dawdles_in_the_network_makes_nobody_lead(
         assert (await spec_of(virtual_cluster))["renewTime"].endswith("00:02.000000Z")
         await race.passes(30)
         assert race.leaders == ["b"]
-
-
-async def test_the_work_has_ended_before_the_lease_is_given_back(
-    virtual_cluster: VirtualCluster,
-) -> None:
-    clock = virtual_cluster.clock
-    ended: list[float] = []
-
-    async def tidies_up_for_a_minute() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await clock.sleep(60)
-            ended.append(clock.monotonic())
-
-    candidate = Candidate(virtual_cluster, "a")
-    running = asyncio.create_task(candidate.elector.run(tidies_up_for_a_minute))
-    await clock.advance(1)
-    running.cancel()
-    await clock.advance(59)
-    assert (candidate.leading, (await spec_of(virtual_cluster))["holderIdentity"]) == (True, "a")
-    await clock.advance(2)
-    assert (ended, running.cancelled(), candidate.leading) == ([61], True, False)
-    assert (await spec_of(virtual_cluster))["holderIdentity"] == ""
-
-
-@pytest.mark.parametrize("turns", range(0, 40, 3))
-async def test_who_is_cancelled_at_any_moment_does_not_lead(
-    virtual_cluster: VirtualCluster, turns: int
-) -> None:
-    candidate = Candidate(virtual_cluster, "a")
-    candidate.start()
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    await candidate.stop()
-    assert (candidate.leading, candidate.working) == (False, False)
-    other = Candidate(virtual_cluster, "b")
-    other.start()
-    await virtual_cluster.clock.advance(20)
-    assert (candidate.leading, other.leading) == (False, True)
-    await other.stop()
-
-
-async def test_who_is_cancelled_twice_leaves_the_lease_to_run_out(
-    virtual_cluster: VirtualCluster,
-) -> None:
-    clock = virtual_cluster.clock
-
-    async def tidies_up_for_a_minute() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await clock.sleep(60)
-
-    async with racing(virtual_cluster, "b") as race:
-        await race["b"].stop()
-        candidate = Candidate(virtual_cluster, "a")
-        running = asyncio.create_task(candidate.elector.run(tidies_up_for_a_minute))
-        await clock.advance(5)
-        for _ in range(2):
-            running.cancel()
-            await clock.advance(5)
-        assert (running.cancelled(), candidate.leading) == (True, False)
-        assert (await spec_of(virtual_cluster))["holderIdentity"] == "a"
-        race["b"].start()
-        await race.passes(20)
-        assert race.leaders == ["b"]
-        await clock.advance(60)
-
-
-async def test_work_that_ends_gives_the_lease_back(virtual_cluster: VirtualCluster) -> None:
-    async def work() -> None:
-        await virtual_cluster.clock.sleep(30)
-
-    candidate = Candidate(virtual_cluster, "a")
-    running = asyncio.create_task(candidate.elector.run(work))
-    await virtual_cluster.clock.advance(31)
-    await running
-    assert (await spec_of(virtual_cluster))["holderIdentity"] == ""
-
-
-async def test_what_the_work_raises_is_raised_and_the_lease_is_given_back(
-    virtual_cluster: VirtualCluster,
-) -> None:
-    async def work() -> None:
-        raise ZeroDivisionError
-
-    candidate = Candidate(virtual_cluster, "a")
-    with pytest.raises(ZeroDivisionError):
-        await candidate.elector.run(work)
-    assert (await spec_of(virtual_cluster))["holderIdentity"] == ""
-
-
-async def test_a_lease_that_is_another_s_is_not_given_back(virtual_cluster: VirtualCluster) -> None:
-    candidate = Candidate(virtual_cluster, "a")
-
-    async def is_robbed() -> None:
-        robbed = orjson.dumps({"spec": {"holderIdentity": "b"}})
-        await virtual_cluster.client.patch(HERE, PatchType.MERGE, robbed, bytes)
-        await asyncio.Event().wait()
-
-    running = asyncio.create_task(candidate.elector.run(is_robbed))
-    await virtual_cluster.clock.advance(3)
-    with pytest.raises(LeadershipLostError, match="a does not lead by kube-system/the-lease"):
-        await running
-    assert (await spec_of(virtual_cluster))["holderIdentity"] == "b"
-
-
-async def test_a_renewal_that_comes_through_late_does_not_keep_the_lease_from_being_given_back(
-    virtual_cluster: VirtualCluster,
-) -> None:
-    async with racing(virtual_cluster, "a") as race:
-        await race.passes(1)
-        virtual_cluster.faults.plan(
-            fault("latency", seconds=2).by("a").on("update").once(),
-            fault("latency", seconds=1).by("a").on("update").after(1).once(),
-        )
-        await race.passes(1.25)  # a renewal is under way
-        race["a"].order_to_stop()
-        await race.passes(5)
-        assert (await spec_of(virtual_cluster))["holderIdentity"] == ""
 
 
 async def test_a_lease_that_somebody_deleted_is_made_again(virtual_cluster: VirtualCluster) -> None:
