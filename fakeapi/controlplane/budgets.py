@@ -25,7 +25,8 @@ from msgspec import Struct, field
 from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta
 from extender.kube.shapes import Selector
-from fakeapi.controlplane.shapes import NS_PER_SECOND, Pod, forgiving, moment
+from extender.kube.times import NS_PER_SECOND, moment
+from fakeapi.controlplane.shapes import Pod, forgiving
 from policies.selectors import LabelSelector, SelectorError, equals_all, label_requirement
 
 DELETION_TIMEOUT_SECONDS: Final = 120

@@ -24,6 +24,7 @@ from extender.kube.events import rfc3339
 from extender.kube.indexes import BY_NAMESPACE, namespace_of
 from extender.kube.resources import POD_DISRUPTION_BUDGETS, PODS
 from extender.kube.shapes import Selector
+from extender.kube.times import NS_PER_SECOND, moment
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.budgets import (
     DELETION_TIMEOUT_SECONDS,
@@ -41,7 +42,7 @@ from fakeapi.controlplane.budgets import (
 from fakeapi.controlplane.part import Setting
 from fakeapi.controlplane.podstatus import PodWriter
 from fakeapi.controlplane.scales import Scales
-from fakeapi.controlplane.shapes import NS_PER_SECOND, Pod, decode_pod, moment
+from fakeapi.controlplane.shapes import Pod, decode_pod
 
 _UNMANAGED: Final = (
     "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a "

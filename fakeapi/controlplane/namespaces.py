@@ -30,10 +30,11 @@ from extender.kube.discovery import Discovered, ServedResource, discover
 from extender.kube.events import rfc3339
 from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
 from extender.kube.resources import NAMESPACES, PODS, Resource
+from extender.kube.times import moment
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.namespace_conditions import Pass, conditions_after
 from fakeapi.controlplane.part import Setting
-from fakeapi.controlplane.shapes import Namespace, Pod, decode_namespace, decode_pod, moment
+from fakeapi.controlplane.shapes import Namespace, Pod, decode_namespace, decode_pod
 
 GRACE_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 60.0

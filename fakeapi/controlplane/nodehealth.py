@@ -27,7 +27,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fakeapi.controlplane.shapes import NS_PER_SECOND, Node, Taint, moment
+from extender.kube.times import NS_PER_SECOND, moment
+from fakeapi.controlplane.shapes import Node, Taint
 
 STARTUP_GRACE_SECONDS: Final = 60
 MONITOR_GRACE_SECONDS: Final = 50

@@ -8,20 +8,13 @@ nothing else suffers from it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta, decode_partial
-
-NS_PER_SECOND: Final = 10**9
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Toleration(Struct, rename="camel"):
@@ -189,17 +182,3 @@ decode_lease = forgiving(Lease)
 def find_condition(conditions: list[Condition] | None, type_: str) -> Condition | None:
     """Give the condition of a type, or None."""
     return next((each for each in conditions or () if each.type == type_), None)
-
-
-@lru_cache(maxsize=8192)
-def moment(timestamp: str | None) -> int:
-    """Give a timestamp (RFC 3339) in nanoseconds since the epoch; 0 for none."""
-    if not timestamp:
-        return 0
-    try:
-        found = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return 0
-    if found.tzinfo is None:
-        return 0
-    return (found - _EPOCH) // _MICROSECOND * 1000

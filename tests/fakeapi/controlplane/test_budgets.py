@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from extender.kube.times import NS_PER_SECOND, moment
 from fakeapi.controlplane.budgets import (
     Budget,
     BudgetError,
@@ -19,7 +20,7 @@ from fakeapi.controlplane.budgets import (
     status_patch,
     still_promised,
 )
-from fakeapi.controlplane.shapes import NS_PER_SECOND, Pod, decode_pod, moment
+from fakeapi.controlplane.shapes import Pod, decode_pod
 from tests.builders import encoded
 
 NOW = "2026-01-01T00:10:00Z"

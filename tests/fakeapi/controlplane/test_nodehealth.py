@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from extender.kube.times import NS_PER_SECOND, moment
 from fakeapi.controlplane.nodehealth import (
     Heard,
     is_silent,
@@ -14,7 +15,7 @@ from fakeapi.controlplane.nodehealth import (
     swapped,
     unknown_conditions,
 )
-from fakeapi.controlplane.shapes import NS_PER_SECOND, Node, Taint, decode_node, moment
+from fakeapi.controlplane.shapes import Node, Taint, decode_node
 from fakeapi.controlplane.zones import Turnstile, Zones, ZoneState, rate_of, state_of
 from tests.builders import encoded
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from extender.kube.resources import NODES, PODS
-from fakeapi.controlplane.shapes import NS_PER_SECOND, Pod, Taint, decode_pod, moment
+from extender.kube.times import NS_PER_SECOND, moment
+from fakeapi.controlplane.shapes import Pod, Taint, decode_pod
 from fakeapi.controlplane.tainteviction import tolerated_seconds
 from tests.builders import encoded
 from tests.fakeapi.controlplane.conftest import SetStage
