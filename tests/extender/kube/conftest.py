@@ -25,8 +25,11 @@ class SteppedClock:
     def now_ns(self) -> int:
         return 1_700_000_000_000_000_000 + int(self.elapsed * 1e9)
 
+    def advance(self, seconds: float) -> None:
+        self.elapsed += seconds
+
     async def sleep(self, seconds: float) -> None:
-        self.elapsed += max(seconds, 0.0)
+        self.advance(max(seconds, 0.0))
         await asyncio.sleep(0)
 
 
