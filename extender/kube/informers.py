@@ -3,8 +3,9 @@
 Whoever asks for a resource with the same decoder and selection gets the same copy. The informers
 run as tasks from the moment they are asked for, until :meth:`Informers.stop`; one that is no longer
 wanted (its resource has gone) is stopped by itself. They stream where the server offers it
-(:mod:`extender.kube.streaming`). What a handler raises ends its informer, and
-:meth:`Informers.stop` raises it again, so that a fault does not go unnoticed.
+(:mod:`extender.kube.streaming`). What a handler raises ends its informer and
+sets :attr:`Informers.fault`, and :meth:`Informers.stop` raises it again, so that a fault does not
+go unnoticed.
 
 Handlers of several parties hear of changes independently, in the order in which they joined
 (:mod:`extender.kube.indexer`). A party that distrusts its own bookkeeping has everything told again
@@ -51,6 +52,7 @@ class Informers:
         self._rng = rng
         self._shared: dict[tuple[Resource, Decode[Any], Selection], Shared[Any]] = {}
         self._tasks: dict[tuple[Resource, Decode[Any], Selection], asyncio.Task[None]] = {}
+        self.fault = asyncio.Event()
 
     def of(
         self,
@@ -66,7 +68,8 @@ class Informers:
             of = (self._client, resource, decode, objects, self._clock, self._rng, selection)
             informer = StreamingInformer(*of, log=quiet_log())
             shared = self._shared[wanted] = Shared(objects, informer)
-            self._tasks[wanted] = asyncio.create_task(informer.run())
+            task = self._tasks[wanted] = asyncio.create_task(informer.run())
+            task.add_done_callback(self._ended)
         return cast("Shared[T]", shared)
 
     def drop(
@@ -77,6 +80,10 @@ class Informers:
         if task := self._tasks.pop(wanted, None):
             task.cancel()
             self._shared.pop(wanted).objects.replace(())
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self.fault.set()
 
     async def stop(self) -> None:
         """End all informers; raises what ended one of them before."""
