@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock
@@ -17,12 +17,16 @@ from extender.kube.controller import Controller
 from extender.kube.events import EventWriter
 from extender.kube.informers import Informers
 
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry  # who needs it, loads it
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a part works with: the way to the API server, shared copies, time, dice, and events.
 
     ``certificate`` is that of the API server's authority, in PEM; "" if it speaks plain HTTP.
+    Figures go into ``registry``; without one each part keeps its own.
     """
 
     client: Client
@@ -31,6 +35,7 @@ class Setting:
     rng: Random
     events: EventWriter
     certificate: str = ""
+    registry: CollectorRegistry | None = None
 
 
 class Part(Protocol):

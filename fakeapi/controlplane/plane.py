@@ -14,9 +14,9 @@ All parts share one client, one clock, one writer of Events and, where they read
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock
@@ -31,6 +31,17 @@ from fakeapi.controlplane.podgc import PodCollector
 from fakeapi.controlplane.serviceaccounts import AccountController
 from fakeapi.controlplane.tainteviction import TaintEvictor
 
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry  # who needs it, loads it
+
+
+def _replica_sets(setting: Setting) -> Part:
+    from fakeapi.controllers.replicaset import ReplicaSetController  # who needs it, loads it
+
+    given = setting.client, setting.informers, setting.clock, setting.rng, setting.events
+    return ReplicaSetController(*given, registry=setting.registry)
+
+
 PARTS: Final[Mapping[str, MakePart]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -39,8 +50,11 @@ PARTS: Final[Mapping[str, MakePart]] = {
     "disruption": DisruptionController,
     "nodelifecycle": NodeLifecycleController,
     "tainteviction": TaintEvictor,
+    "replicaset": _replica_sets,
 }
 DEFAULT_RUN: Final = "gc,namespaces"
+WORKLOADS: Final = ("replicaset",)
+"""The parts that keep workloads, which ``reprieve controllers`` runs against any API server."""
 
 
 class UnknownPartError(ValueError):
@@ -54,24 +68,36 @@ def parse_run(run: str) -> tuple[str, ...]:
     """
     if run in ("none", "all"):
         return tuple(PARTS) if run == "all" else ()
+    return _named(run, PARTS, "control-plane part", ("none", "all", *PARTS))
+
+
+def parse_workloads(run: str) -> tuple[str, ...]:
+    """Read which controllers of workloads are to run; raises UnknownPartError."""
+    return _named(run, WORKLOADS, "controller", WORKLOADS)
+
+
+def _named(run: str, known: Container[str], kind: str, offered: Iterable[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in run.split(",")))
     for name in names:
-        if name not in PARTS:
-            known = ", ".join(("none", "all", *PARTS))
-            raise UnknownPartError(f"run: no control-plane part {name!r}; expected one of: {known}")
+        if name not in known:
+            expected = ", ".join(offered)
+            raise UnknownPartError(f"run: no {kind} {name!r}; expected one of: {expected}")
     return names
 
 
 class Switch:
     """One part: off until it is started."""
 
-    def __init__(self, name: str, make: MakePart, setting: Setting) -> None:
+    def __init__(
+        self, name: str, make: MakePart, setting: Setting, fault: asyncio.Event | None = None
+    ) -> None:
         self.name = name
         self._make = make
         self._setting = setting
         self._part: Part | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
+        self._fault = fault or asyncio.Event()
 
     @property
     def on(self) -> bool:
@@ -95,12 +121,22 @@ class Switch:
             if self._paused:
                 self._part.controller.queue.pause()
             self._task = asyncio.create_task(self._part.run())
+            self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         """Switch the part off; it forgets everything. Raises what had ended it before."""
         task, self._task, self._part = self._task, None, None
         if task is not None:
             await end((task,))
+
+    async def finish(self) -> None:
+        """Have the part take up nothing more, and return when it has done what there is."""
+        if self._part is not None:
+            await self._part.controller.drain()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._fault.set()
 
     def pause(self) -> None:
         """Have the part note what is to be done, and do nothing."""
@@ -124,13 +160,23 @@ class ControlPlane(Mapping[str, Switch]):
     """All parts by name; ``run`` are those that :meth:`start` switches on."""
 
     def __init__(
-        self, client: Client, clock: Clock, rng: Random, run: Iterable[str], certificate: str = ""
+        self,
+        client: Client,
+        clock: Clock,
+        rng: Random,
+        run: Iterable[str],
+        certificate: str = "",
+        registry: CollectorRegistry | None = None,
     ) -> None:
         self.run = tuple(run)
         self._informers = Informers(client, clock, rng)
         self._events = EventWriter(client, clock, rng)
-        setting = Setting(client, self._informers, clock, rng, self._events, certificate)
-        self._switches = {name: Switch(name, make, setting) for name, make in PARTS.items()}
+        self._fault = self._informers.fault
+        common = client, self._informers, clock, rng, self._events
+        setting = Setting(*common, certificate, registry)
+        self._switches = {
+            name: Switch(name, make, setting, self._fault) for name, make in PARTS.items()
+        }
 
     def __getitem__(self, name: str) -> Switch:
         return self._switches[name]
@@ -145,6 +191,14 @@ class ControlPlane(Mapping[str, Switch]):
         """Switch on the parts that are to run."""
         for name in self.run:
             self._switches[name].start()
+
+    async def wait_for_fault(self) -> None:
+        """Return when a part or a copy has come to an end, which :meth:`stop` then raises."""
+        await self._fault.wait()
+
+    async def finish(self) -> None:
+        """Take up nothing more, and return when all that there is to do has been done."""
+        await asyncio.gather(*(switch.finish() for switch in self._switches.values()))
 
     async def stop(self) -> None:
         """Switch everything off; raises what had ended a part before."""

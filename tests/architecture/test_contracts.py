@@ -47,6 +47,10 @@ VIOLATIONS = {
         "fakeapi/controlplane/zones.py",
         "import fakeapi.controlplane.gc",
     ),
+    "Inside fakeapi.controllers.replicaset": (
+        "fakeapi/controllers/replicaset/shapes.py",
+        "import fakeapi.controllers.replicaset.trouble",
+    ),
     "Controllers reach the server through a client": (
         "fakeapi/controlplane/gc.py",
         "import fakeapi.store",

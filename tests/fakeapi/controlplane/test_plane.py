@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
 import pytest
@@ -9,10 +10,21 @@ import pytest
 from extender.kube.controller import Controller
 from extender.kube.events import EventWriter
 from extender.kube.informers import Informers
+from extender.kube.metadata import PartialObject, decode_partial
+from extender.kube.resources import NODES, REPLICA_SETS
 from extender.kube.workqueue import WorkQueue
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.controlplane.part import Setting
-from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, Switch, UnknownPartError, parse_run
+from fakeapi.controlplane.plane import (
+    DEFAULT_RUN,
+    PARTS,
+    ControlPlane,
+    Switch,
+    UnknownPartError,
+    parse_run,
+    parse_workloads,
+)
+from tests.fakeapi.controllers.replicaset.table import a_replica_set
 
 RUNS = [
     ("none", ()),
@@ -32,6 +44,12 @@ def test_which_parts_are_to_run(run: str, parts: tuple[str, ...]) -> None:
 def test_unknown_parts_are_refused_with_those_there_are(run: str) -> None:
     with pytest.raises(UnknownPartError, match=r"no control-plane part.*none, all, gc, namespaces"):
         parse_run(run)
+
+
+def test_which_controllers_of_workloads_are_to_run() -> None:
+    assert parse_workloads("replicaset, replicaset") == ("replicaset",)
+    with pytest.raises(UnknownPartError, match=r"no controller 'gc'; expected one of: replicaset"):
+        parse_workloads("gc")
 
 
 async def test_what_was_asked_for_is_on_and_nothing_else() -> None:
@@ -103,8 +121,56 @@ class Broken:
 async def test_a_fault_in_a_part_does_not_go_unnoticed(virtual_cluster: VirtualCluster) -> None:
     client, clock, rng = virtual_cluster.client, virtual_cluster.clock, Random(1)
     informers, events = Informers(client, clock, rng), EventWriter(client, clock, rng)
-    switch = Switch("broken", Broken, Setting(client, informers, clock, rng, events))
+    setting, fault = Setting(client, informers, clock, rng, events), asyncio.Event()
+    switch = Switch("broken", Broken, setting, fault)
     switch.start()
     await clock.advance(10)
+    assert fault.is_set()
     with pytest.raises(ZeroDivisionError):
         await switch.stop()
+
+
+class Deaf:
+    """A handler with a fault."""
+
+    def added(self, _item: PartialObject) -> None:
+        raise ZeroDivisionError
+
+    def updated(self, old: PartialObject, new: PartialObject) -> None:
+        """Nothing."""
+
+    def removed(self, item: PartialObject) -> None:
+        """Nothing."""
+
+
+async def test_a_fault_in_a_copy_is_noticed_where_all_parts_are(
+    virtual_cluster: VirtualCluster,
+) -> None:
+    client, clock = virtual_cluster.client, virtual_cluster.clock
+    shared = Informers(client, clock, Random(1))
+    noticed = asyncio.create_task(shared.fault.wait())
+    shared.of(NODES, decode_partial).objects.add_handler(Deaf())
+    await clock.advance(1)
+    assert not noticed.done()
+    virtual_cluster.load([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}])
+    await clock.advance(1)
+    assert noticed.done()
+    with pytest.raises(ZeroDivisionError):
+        await shared.stop()
+
+
+async def test_what_there_is_to_do_can_be_finished(virtual_cluster: VirtualCluster) -> None:
+    client, clock = virtual_cluster.client, virtual_cluster.clock
+    plane = ControlPlane(client, clock, Random(1), ("replicaset",))
+    broken = asyncio.create_task(plane.wait_for_fault())
+    plane.start()
+    virtual_cluster.load([a_replica_set(replicas=100)])
+    finished = asyncio.create_task(plane.finish())
+    await clock.advance(1)
+    assert finished.done()
+    virtual_cluster.load([a_replica_set("late")])
+    await clock.advance(1)
+    assert len((await client.list(REPLICA_SETS, decode_partial)).items) == 2
+    assert not broken.done()
+    broken.cancel()
+    await plane.stop()

@@ -1,0 +1,139 @@
+"""Which pods and ReplicaSets belong together, as the controller's copies of them show it.
+
+Nothing here goes through all pods: they are found by their controller, by being orphans of a
+namespace, and by their labels.
+
+Source: replica_set.go (resolveControllerRef, getPodReplicaSets, getIndirectlyRelatedPods),
+controller_utils.go (FilterPodsByOwner), client-go's listers (GetPodReplicaSets).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from extender.kube.informers import Informers
+from extender.kube.metadata import OwnerReference
+from extender.kube.resources import PODS, REPLICA_SETS
+from fakeapi.controllers.replicaset.shapes import (
+    KIND,
+    Pod,
+    ReplicaSet,
+    decode_pod,
+    decode_replica_set,
+)
+from policies.selectors import LabelSelector
+
+_BY_CONTROLLER: Final = "replicaset/controller"
+_BY_LABEL: Final = "replicaset/label"
+_BY_NAMESPACE: Final = "replicaset/namespace"
+
+
+class Copies:
+    """The pods and the ReplicaSets of a cluster."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.pods = informers.of(PODS, decode_pod)
+        self.replica_sets = informers.of(REPLICA_SETS, decode_replica_set)
+        self.pods.objects.add_index(_BY_CONTROLLER, _controllers)
+        self.pods.objects.add_index(_BY_LABEL, _labels)
+        self.replica_sets.objects.add_index(_BY_CONTROLLER, _owners)
+        self.replica_sets.objects.add_index(_BY_NAMESPACE, _namespace)
+
+    async def wait_synced(self) -> None:
+        """Return once both have been filled for the first time."""
+        await asyncio.gather(self.pods.wait_synced(), self.replica_sets.wait_synced())
+
+    def get(self, key: str) -> ReplicaSet | None:
+        """Give the ReplicaSet under ``namespace/name``, or None."""
+        return self.replica_sets.objects.get(key)
+
+    def resolve(self, namespace: str, controller: OwnerReference) -> ReplicaSet | None:
+        """Give the ReplicaSet that a pod's controller reference means, if it is one and is there.
+
+        Of the kind neither group nor version count.
+        """
+        if controller.kind != KIND:
+            return None
+        found = self.get(f"{namespace}/{controller.name}")
+        return found if found is not None and found.metadata.uid == controller.uid else None
+
+    def matching(self, pod: Pod) -> list[ReplicaSet]:
+        """Give the ReplicaSets that may want an orphan.
+
+        A pod without labels is wanted by none, and a selector that selects all wants none.
+        """
+        if not pod.labels:
+            return []
+        return [
+            each
+            for each in self.replica_sets.objects.by(_BY_NAMESPACE, pod.metadata.namespace)
+            if each.selector and each.selector.requirements and each.selector.matches(pod.labels)
+        ]
+
+    def candidates(self, replica_set: ReplicaSet) -> list[Pod]:
+        """Give the pods that a ReplicaSet controls, and all orphans of its namespace."""
+        meta, pods = replica_set.metadata, self.pods.objects
+        reference = OwnerReference(kind=KIND, name=meta.name, uid=meta.uid)
+        own = pods.by(_BY_CONTROLLER, _controlled(meta.namespace, reference))
+        return [*own, *pods.by(_BY_CONTROLLER, meta.namespace)]
+
+    def related(self, replica_set: ReplicaSet) -> list[Pod]:
+        """Give the pods that ReplicaSets of the same controller select, each once.
+
+        Whose the pods are does not count. A ReplicaSet without a controller has no relatives, and
+        not even its own pods are related to it.
+        """
+        found: dict[str, Pod] = {}
+        for sibling in self.siblings(replica_set):
+            if sibling.selector is not None:
+                for pod in self._selected(sibling.metadata.namespace, sibling.selector):
+                    found.setdefault(pod.metadata.uid, pod)
+        return list(found.values())
+
+    def siblings(self, replica_set: ReplicaSet) -> list[ReplicaSet]:
+        """Give the ReplicaSets of the same controller, itself included."""
+        controller = replica_set.metadata.controller
+        if controller is None:
+            return []
+        return list(self.replica_sets.objects.by(_BY_CONTROLLER, controller.uid))
+
+    def _selected(self, namespace: str, selector: LabelSelector) -> Iterator[Pod]:
+        pods = self.pods.objects
+        shelves = [
+            pods.by(_BY_LABEL, _labelled(namespace, each.key, each.values[0]))
+            for each in selector.requirements
+            if each.operator == "In" and len(each.values) == 1
+        ]
+        least = min(shelves, key=len) if shelves else pods.by(_BY_LABEL, namespace)
+        return (pod for pod in least if selector.matches(pod.labels))
+
+
+def _controllers(pod: Pod) -> tuple[str]:
+    """Give a pod's controller, or its namespace if it is an orphan."""
+    namespace, controller = pod.metadata.namespace, pod.metadata.controller
+    return (_controlled(namespace, controller) if controller else namespace,)
+
+
+def _controlled(namespace: str, controller: OwnerReference) -> str:
+    return f"{namespace}/{controller.kind}/{controller.name}/{controller.uid}"
+
+
+def _labels(pod: Pod) -> Iterable[str]:
+    """Give what selectors find a pod by: its namespace, and each of its labels there."""
+    namespace = pod.metadata.namespace
+    return (namespace, *(_labelled(namespace, key, text) for key, text in pod.labels.items()))
+
+
+def _labelled(namespace: str, key: str, value: str) -> str:
+    return f"{namespace}/{key}={value}"
+
+
+def _owners(replica_set: ReplicaSet) -> tuple[str, ...]:
+    controller = replica_set.metadata.controller
+    return (controller.uid,) if controller else ()
+
+
+def _namespace(replica_set: ReplicaSet) -> tuple[str]:
+    return (replica_set.metadata.namespace,)

@@ -1,0 +1,126 @@
+"""What an event means: which ReplicaSets are to be looked at, and what has been observed.
+
+A pod that has a controller concerns nobody else, whatever its labels are; an orphan concerns every
+ReplicaSet that might want it. A pod that is told to go counts as gone from then on, so that its
+place is filled at once.
+
+Source: replica_set.go (addRS, updateRS, deleteRS, addPod, updatePod, deletePod).
+"""
+
+from __future__ import annotations
+
+from extender.kube.consistency import ConsistencyStore
+from extender.kube.expectations import TrackedExpectations
+from extender.kube.logs import OnceLog
+from extender.kube.metadata import OwnerReference
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controllers.replicaset.copies import Copies
+from fakeapi.controllers.replicaset.shapes import Pod, ReplicaSet
+
+
+class ReplicaSetEvents:
+    """What follows from ReplicaSets that come, change and go."""
+
+    def __init__(
+        self, queue: WorkQueue[str], expectations: TrackedExpectations, writes: ConsistencyStore
+    ) -> None:
+        self._queue = queue
+        self._expectations = expectations
+        self._writes = writes
+
+    def added(self, item: ReplicaSet) -> None:
+        """Look at it."""
+        self._queue.add(item.metadata.key)
+
+    def updated(self, old: ReplicaSet, new: ReplicaSet) -> None:
+        """Look at it, even if nothing has changed; a namesake made anew ends its predecessor."""
+        if old.metadata.uid != new.metadata.uid:
+            self.removed(old)
+        self._queue.add(new.metadata.key)
+
+    def removed(self, item: ReplicaSet) -> None:
+        """Forget what was expected, so that a namesake made anew starts clean."""
+        meta = item.metadata
+        self._writes.clear(meta.key, meta.uid)
+        self._expectations.forget(meta.key)
+        self._queue.add(meta.key)
+
+
+class PodEvents:
+    """What follows from pods that come, change and go."""
+
+    def __init__(
+        self,
+        copies: Copies,
+        queue: WorkQueue[str],
+        expectations: TrackedExpectations,
+        log: OnceLog,
+    ) -> None:
+        self._copies = copies
+        self._queue = queue
+        self._expectations = expectations
+        self._log = log
+
+    def added(self, item: Pod) -> None:
+        """Note that a pod was made, unless it is on its way out already (after a restart)."""
+        meta = item.metadata
+        if meta.deleting:
+            self.removed(item)
+        elif controller := self._controller(item):
+            if owner := self._copies.resolve(meta.namespace, controller):
+                self._expectations.creation_observed(owner.metadata.key)
+                self._queue.add(owner.metadata.key)
+        else:
+            self._offer(item)
+
+    def updated(self, old: Pod, new: Pod) -> None:
+        """Look at those whom the change concerns."""
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return  # told of again, as after a resync
+        relabelled = old.labels != new.labels
+        if new.metadata.deleting:
+            self.removed(new)
+            if relabelled:
+                self.removed(old)
+            return
+        before, controller = old.metadata.controller, self._controller(new)
+        if before is not None and before != controller:
+            self._enqueue(self._copies.resolve(old.metadata.namespace, before))
+        if controller is not None:
+            self._changed(old, new, controller)
+        elif relabelled or before is not None:
+            self._offer(new)
+
+    def removed(self, item: Pod) -> None:
+        """Note that a pod has gone or been told to go; an orphan's end concerns nobody."""
+        meta = item.metadata
+        controller = meta.controller
+        owner = self._copies.resolve(meta.namespace, controller) if controller else None
+        if owner is not None:
+            self._expectations.deletion_observed(owner.metadata.key, meta.key)
+            self._queue.add(owner.metadata.key)
+
+    def _changed(self, old: Pod, new: Pod, controller: OwnerReference) -> None:
+        owner = self._copies.resolve(new.metadata.namespace, controller)
+        self._enqueue(owner)
+        if owner is not None and owner.min_ready_seconds > 0 and new.ready and not old.ready:
+            self._queue.add_after(owner.metadata.key, owner.min_ready_seconds)
+
+    def _enqueue(self, owner: ReplicaSet | None) -> None:
+        if owner is not None:
+            self._queue.add(owner.metadata.key)
+
+    def _offer(self, orphan: Pod) -> None:
+        wanting = self._copies.matching(orphan)
+        for each in wanting:
+            self._queue.add(each.metadata.key)
+        if len(wanting) > 1:
+            names = [each.metadata.name for each in wanting]
+            self._log.warning("several_replica_sets_select_a_pod", orphan.metadata.key, names=names)
+
+    def _controller(self, pod: Pod) -> OwnerReference | None:
+        """Give a pod's controller; of several, which no API server lets through, the first."""
+        owners = pod.metadata.owner_references or ()
+        if len(owners) > 1 and sum(owner.controller is True for owner in owners) > 1:
+            self._log.warning("pod_has_several_controllers", pod.metadata.key)
+        return pod.metadata.controller

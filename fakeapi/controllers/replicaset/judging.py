@@ -1,0 +1,76 @@
+"""Whether a ReplicaSet claims a pod, adopts it, releases it, or leaves it alone.
+
+    controlled by                selector matches   does not match
+    another UID                  left alone         left alone
+    this ReplicaSet              claimed            released, unless the ReplicaSet is deleting
+    nobody, in its namespace     adopted, unless    left alone
+                                 either is deleting
+
+Source: controller_ref_manager.go (ClaimObject), controller_utils.go (FilterClaimedPods).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import Any
+
+from fakeapi.controllers.replicaset.shapes import API_VERSION, KIND, Pod, ReplicaSet
+
+
+class Verdict(Enum):
+    """What is to be done about a pod."""
+
+    CLAIM = auto()
+    ADOPT = auto()
+    RELEASE = auto()
+    LEAVE = auto()
+
+
+def judge(replica_set: ReplicaSet, pod: Pod) -> Verdict:
+    """Say what a ReplicaSet is to do about a pod."""
+    controller, meta = pod.metadata.controller, replica_set.metadata
+    matches = selects(replica_set, pod)
+    if controller is None:
+        adoptable = meta.namespace == pod.metadata.namespace and not pod.metadata.deleting
+        return Verdict.ADOPT if matches and adoptable and not meta.deleting else Verdict.LEAVE
+    if controller.uid != meta.uid:
+        return Verdict.LEAVE
+    if matches:
+        return Verdict.CLAIM
+    return Verdict.LEAVE if meta.deleting else Verdict.RELEASE
+
+
+def terminating(replica_set: ReplicaSet, pods: Iterable[Pod]) -> list[Pod]:
+    """Give the pods of a ReplicaSet that are on their way out; none is adopted for that."""
+    return [pod for pod in pods if pod.terminating and judge(replica_set, pod) is Verdict.CLAIM]
+
+
+def selects(replica_set: ReplicaSet, pod: Pod) -> bool:
+    """Tell whether a ReplicaSet's selector matches a pod; none matches nothing."""
+    selector = replica_set.selector
+    return selector is not None and selector.matches(pod.labels)
+
+
+def controller_reference(replica_set: ReplicaSet) -> dict[str, Any]:
+    """Write the reference by which a pod belongs to a ReplicaSet."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": replica_set.metadata.name,
+        "uid": replica_set.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def adoption(replica_set: ReplicaSet, pod: Pod) -> dict[str, Any]:
+    """Write the patch by which a pod is adopted; its UID keeps a namesake from being taken."""
+    references = [controller_reference(replica_set)]
+    return {"metadata": {"ownerReferences": references, "uid": pod.metadata.uid}}
+
+
+def release(owner_uid: str, pod_uid: str) -> dict[str, Any]:
+    """Write the patch by which a pod is let go."""
+    references = [{"$patch": "delete", "uid": owner_uid}]
+    return {"metadata": {"uid": pod_uid, "ownerReferences": references}}

@@ -1,0 +1,138 @@
+"""More pods or fewer: at most 500 at a time, and never twice for the same lack.
+
+What is about to be done is noted as expected before anything is asked for, because the watch may
+show it before the answer comes. What did not succeed is not expected any longer. Pods that a
+namespace on its way out refuses stay expected, so that nobody tries again for five minutes.
+
+Source: replica_set.go (manageReplicas, getPodsToDelete, reportSortingDeletionAgeRatioMetric).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from extender.kube.clock import Clock
+from extender.kube.controller import RetryError
+from extender.kube.expectations import TrackedExpectations
+from extender.kube.logs import OnceLog
+from fakeapi.controllers.replicaset.copies import Copies
+from fakeapi.controllers.replicaset.metrics import Metrics
+from fakeapi.controllers.replicaset.podcontrol import PodControl, pod_from_template
+from fakeapi.controllers.replicaset.shapes import Pod, ReplicaSet
+from fakeapi.controllers.replicaset.slowstart import Outcome, slow_start
+from fakeapi.controllers.replicaset.trouble import (
+    TROUBLES,
+    Trouble,
+    has_status,
+    namespace_terminates,
+)
+from policies.scaledown import (
+    Replica,
+    choose_victims,
+    crowding,
+    deletion_age_ratio,
+    is_deletion_cost,
+    parse_deletion_cost,
+)
+
+BURST: Final = 500
+
+
+class Scaling:
+    """What brings the number of a ReplicaSet's pods to what it asks for, ``burst`` at a time."""
+
+    def __init__(
+        self,
+        copies: Copies,
+        pods: PodControl,
+        expectations: TrackedExpectations,
+        clock: Clock,
+        metrics: Metrics,
+        log: OnceLog,
+        burst: int = BURST,
+    ) -> None:
+        self._copies = copies
+        self._pods = pods
+        self._expectations = expectations
+        self._clock = clock
+        self._metrics = metrics
+        self._log = log
+        self._burst = burst
+
+    async def scale(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Trouble | None:
+        """Make or delete pods; gives the first thing that went wrong."""
+        surplus = len(active) - replica_set.replicas
+        if surplus < 0:
+            return await self._create(replica_set, min(-surplus, self._burst))
+        if surplus > 0:
+            return await self._delete(replica_set, active, min(surplus, self._burst))
+        return None
+
+    async def _create(self, replica_set: ReplicaSet, count: int) -> Trouble | None:
+        key = replica_set.metadata.key
+        self._expectations.expect_creations(key, count)
+        try:
+            pod = pod_from_template(replica_set)
+        except RetryError as trouble:
+            self._log.warning("no_pods_can_be_made", key, why=str(trouble))
+            outcome = Outcome(0, trouble)
+        else:
+            outcome = await slow_start(count, lambda: self._try_to_create(replica_set, pod))
+        for _ in range(count - outcome.successes):
+            self._expectations.creation_observed(key)
+        return outcome.trouble
+
+    async def _try_to_create(self, replica_set: ReplicaSet, pod: bytes) -> Trouble | None:
+        try:
+            await self._pods.create(replica_set, pod)
+        except TROUBLES as trouble:
+            return None if namespace_terminates(trouble) else trouble
+        return None
+
+    async def _delete(
+        self, replica_set: ReplicaSet, active: Sequence[Pod], count: int
+    ) -> Trouble | None:
+        key = replica_set.metadata.key
+        victims = self._choose(replica_set, active, count)
+        self._expectations.expect_deletions(key, (pod.metadata.key for pod in victims))
+        outcomes = await asyncio.gather(*(self._try_to_delete(replica_set, pod) for pod in victims))
+        return next((trouble for trouble in outcomes if trouble is not None), None)
+
+    async def _try_to_delete(self, replica_set: ReplicaSet, pod: Pod) -> Trouble | None:
+        try:
+            await self._pods.delete(replica_set, pod.metadata.name)
+        except TROUBLES as trouble:
+            self._expectations.deletion_observed(replica_set.metadata.key, pod.metadata.key)
+            return None if has_status(trouble, 404) else trouble
+        return None
+
+    def _choose(self, replica_set: ReplicaSet, active: Sequence[Pod], count: int) -> Sequence[Pod]:
+        """Give the pods that are to go; if all are to go, there is nothing to compare."""
+        if count >= len(active):
+            return active
+        replicas = [self._replica(pod) for pod in active]
+        crowded = crowding(self._copies.related(replica_set))
+        chosen = choose_victims(replicas, crowded, count, self._clock.now_ns())
+        self._metrics.chosen(deletion_age_ratio(chosen, replicas, self._clock.now_ns()))
+        by_uid = {pod.metadata.uid: pod for pod in active}
+        return [by_uid[each.uid] for each in chosen]
+
+    def _replica(self, pod: Pod) -> Replica:
+        meta = pod.metadata
+        if not is_deletion_cost(pod.deletion_cost):
+            self._log.warning("deletion_cost_is_no_number", meta.key, given=pod.deletion_cost)
+        return Replica(
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            node=pod.node,
+            phase=pod.phase,
+            ready=pod.ready,
+            ready_since_ns=pod.ready_since_ns,
+            deletion_cost=parse_deletion_cost(pod.deletion_cost),
+            restarts=pod.restarts,
+            sidecar_restarts=pod.sidecar_restarts,
+            created_ns=pod.created_ns,
+        )

@@ -1,0 +1,261 @@
+"""ReplicaSets and pods as the controller keeps them: what it reads of them, and no more.
+
+There may be fifty thousand pods, so of each only a few fields are kept. A ReplicaSet is kept whole
+as well, as the bytes that came, because its template is handed on and its status is written back
+with everything else unchanged.
+
+Objects are stored as clients wrote them, so a field may have a type that makes no sense. A pod is
+then known by its metadata alone; a ReplicaSet says in ``problem`` what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from extender.kube.decoding import FieldError, label_selector_of
+from extender.kube.events import ObjectReference
+from extender.kube.metadata import ObjectMeta, decode_partial
+from extender.kube.shapes import Selector
+from extender.kube.times import moment
+from policies.scaledown import DELETION_COST
+from policies.selectors import LabelSelector
+
+KIND: Final = "ReplicaSet"
+API_VERSION: Final = "apps/v1"
+
+_NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Pod(Struct, frozen=True):
+    """A pod; ``restarts`` are those of the container that restarted most.
+
+    ``ready_since_ns`` is None if it is not ready or nobody says since when, ``deletion_cost`` the
+    annotation as it is written.
+    """
+
+    metadata: ObjectMeta
+    phase: str = ""
+    node: str = ""
+    ready: bool = False
+    ready_since_ns: int | None = None
+    restarts: int = 0
+    sidecar_restarts: int = 0
+    deletion_cost: str | None = None
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels; none is an empty mapping."""
+        return self.metadata.labels or _NO_LABELS
+
+    @property
+    def active(self) -> bool:
+        """Whether it counts: it has not run to its end, and nobody has told it to go."""
+        return not self.finished and not self.metadata.deleting
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it has been told to go and has not run to its end."""
+        return not self.finished and self.metadata.deleting
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has run to its end."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def created_ns(self) -> int | None:
+        """When it was made; None if nobody says."""
+        return _known(self.metadata.creation_timestamp)
+
+
+class Condition(Struct, rename="camel", omit_defaults=True, frozen=True):
+    """apps/v1.ReplicaSetCondition."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class Status(Struct, rename="camel", frozen=True):
+    """apps/v1.ReplicaSetStatus; no conditions are the same as an empty list of them."""
+
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    terminating_replicas: int | None = None
+    observed_generation: int = 0
+    conditions: tuple[Condition, ...] | None = None
+
+
+class ReplicaSet(Struct, frozen=True):
+    """A ReplicaSet; ``document`` is all of it in JSON, as it was read.
+
+    ``selector`` None selects nothing. A ReplicaSet with a ``problem`` cannot be acted on.
+    """
+
+    metadata: ObjectMeta
+    document: bytes
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    selector: LabelSelector | None = None
+    template_labels: Mapping[str, str] = field(default_factory=dict)
+    status: Status = Status()
+    problem: str = ""
+
+    @property
+    def reference(self) -> ObjectReference:
+        """What an event about it refers to."""
+        meta = self.metadata
+        return ObjectReference(API_VERSION, KIND, meta.namespace, meta.name, meta.uid)
+
+
+class _ContainerStatus(Struct, rename="camel"):
+    name: str = ""
+    restart_count: int = 0
+
+
+class _InitContainer(Struct, rename="camel"):
+    name: str = ""
+    restart_policy: str | None = None
+
+
+class _PodCondition(Struct, rename="camel"):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _PodSpec(Struct, rename="camel"):
+    node_name: str = ""
+    init_containers: list[_InitContainer] | None = None
+
+
+class _PodStatus(Struct, rename="camel"):
+    phase: str = ""
+    conditions: list[_PodCondition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+
+
+class _PodShape(Struct):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: _PodSpec | None = None
+    status: _PodStatus | None = None
+
+
+class _TemplateMeta(Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Template(Struct):
+    metadata: _TemplateMeta | None = None
+
+
+class _Spec(Struct, rename="camel"):
+    replicas: int | None = None
+    min_ready_seconds: int = 0
+    selector: Selector | None = None
+    template: _Template | None = None
+
+
+class _ReplicaSetShape(Struct):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: _Spec | None = None
+    status: Status | None = None
+
+
+_pods = msgspec.json.Decoder(_PodShape)
+_replica_sets = msgspec.json.Decoder(_ReplicaSetShape)
+
+
+def decode_pod(raw: msgspec.Raw | bytes) -> Pod:
+    """Read a pod."""
+    try:
+        shape = _pods.decode(raw)
+    except msgspec.ValidationError:
+        meta = decode_partial(raw).metadata
+        return Pod(meta, deletion_cost=_take_cost(meta))
+    meta, spec, status = shape.metadata, shape.spec or _PodSpec(), shape.status or _PodStatus()
+    ready = _ready_condition(status)
+    return Pod(
+        meta,
+        status.phase,
+        spec.node_name,
+        ready is not None,
+        _known(ready.last_transition_time) if ready else None,
+        _most(status.container_statuses),
+        _most(_sidecars(spec, status)),
+        _take_cost(meta),
+    )
+
+
+def _take_cost(meta: ObjectMeta) -> str | None:
+    """Give the one annotation that is read, and drop what nobody asks for."""
+    cost = (meta.annotations or {}).get(DELETION_COST)
+    meta.annotations = meta.finalizers = None
+    return cost
+
+
+def _ready_condition(status: _PodStatus) -> _PodCondition | None:
+    found = next((each for each in status.conditions or () if each.type == "Ready"), None)
+    return found if found is not None and found.status == "True" else None
+
+
+def _sidecars(spec: _PodSpec, status: _PodStatus) -> list[_ContainerStatus]:
+    names = [each.name for each in spec.init_containers or () if each.restart_policy == "Always"]
+    return [each for each in status.init_container_statuses or () if each.name in names]
+
+
+def _most(statuses: list[_ContainerStatus] | None) -> int:
+    return max((each.restart_count for each in statuses or ()), default=0)
+
+
+def _known(timestamp: str | None) -> int | None:
+    """Give a time in epoch nanoseconds; Go's zero time, like none, is not known."""
+    found = moment(timestamp)
+    return found if found > _ZERO_TIME_NS and found else None
+
+
+_ZERO_TIME_NS: Final = -62_135_596_800 * 10**9
+
+
+def decode_replica_set(raw: msgspec.Raw | bytes) -> ReplicaSet:
+    """Read a ReplicaSet; what is wrong with it is its ``problem``."""
+    document = bytes(raw)
+    try:
+        shape = _replica_sets.decode(document)
+    except msgspec.ValidationError as error:
+        return ReplicaSet(decode_partial(document).metadata, document, problem=str(error))
+    spec = shape.spec or _Spec()
+    template = (spec.template and spec.template.metadata) or _TemplateMeta()
+    selector, problem = _compiled(spec.selector)
+    return ReplicaSet(
+        shape.metadata,
+        document,
+        1 if spec.replicas is None else spec.replicas,
+        spec.min_ready_seconds,
+        selector,
+        template.labels or {},
+        shape.status or Status(),
+        problem,
+    )
+
+
+def _compiled(selector: Selector | None) -> tuple[LabelSelector | None, str]:
+    try:
+        return label_selector_of("spec.selector", selector), ""
+    except FieldError as error:
+        return None, str(error)

@@ -1,0 +1,42 @@
+"""Many calls in ever larger batches, until one fails.
+
+The calls of a batch run at once; the next batch is twice as large. If all would fail for one reason
+(a quota, say), few are made in vain: 100 pods under a quota of 10 take batches of 1, 2, 4 and 8, in
+the last of which five calls fail, and the other 85 are never made.
+
+Source: replica_set.go (slowStartBatch).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from fakeapi.controllers.replicaset.trouble import Trouble
+
+FIRST_BATCH: Final = 1
+
+Attempt = Callable[[], Awaitable[Trouble | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How many calls succeeded, and the first trouble of the batch that was the last."""
+
+    successes: int
+    trouble: Trouble | None = None
+
+
+async def slow_start(count: int, attempt: Attempt, first_batch: int = FIRST_BATCH) -> Outcome:
+    """Call ``attempt`` up to ``count`` times; it gives what went wrong, or None."""
+    successes, batch = 0, min(count, first_batch)
+    while batch > 0:
+        outcomes = await asyncio.gather(*(attempt() for _ in range(batch)))
+        troubles = [trouble for trouble in outcomes if trouble is not None]
+        successes += batch - len(troubles)
+        if troubles:
+            return Outcome(successes, troubles[0])
+        batch = min(2 * batch, count - successes)
+    return Outcome(successes)

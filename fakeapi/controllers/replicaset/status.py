@@ -1,0 +1,137 @@
+"""What a ReplicaSet's status says, worked out from its pods.
+
+    replicas               the active pods
+    fullyLabeledReplicas   those with all labels of the template
+    readyReplicas          those that are ready
+    availableReplicas      those that have been ready for minReadySeconds
+    terminatingReplicas    the pods on their way out
+
+With minReadySeconds 10, a pod that became ready at 12:00:00 is available from 12:00:10 on, that
+moment included.
+
+Source: replica_set_utils.go (calculateStatus, conditions, updateReplicaSetStatus),
+controller_utils.go (FindMinNextPodAvailabilityCheck), pkg/api/v1/pod (IsPodAvailable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from extender.kube.times import NS_PER_SECOND
+from fakeapi.controllers.replicaset.shapes import Condition, Pod, ReplicaSet, Status
+
+REPLICA_FAILURE: Final = "ReplicaFailure"
+
+Conditions = tuple[Condition, ...]
+
+
+def calculate(
+    replica_set: ReplicaSet,
+    active: Sequence[Pod],
+    terminating: Sequence[Pod] | None,
+    failure: str | None,
+    now_ns: int,
+    now: str,
+) -> Status:
+    """Give the status of a ReplicaSet with these pods; ``now`` is ``now_ns`` as it is written.
+
+    ``terminating`` None leaves those pods uncounted. ``failure`` is why scaling did not succeed.
+    """
+    ready = [pod for pod in active if pod.ready]
+    labels = replica_set.template_labels.items()
+    return Status(
+        replicas=len(active),
+        fully_labeled_replicas=sum(labels <= pod.labels.items() for pod in active),
+        ready_replicas=len(ready),
+        available_replicas=sum(
+            is_available(pod, replica_set.min_ready_seconds, now_ns) for pod in ready
+        ),
+        terminating_replicas=None if terminating is None else len(terminating),
+        observed_generation=replica_set.status.observed_generation,
+        conditions=_conditions(replica_set, len(active), failure, now),
+    )
+
+
+def differs(replica_set: ReplicaSet, status: Status) -> bool:
+    """Tell whether a status has to be written: it says something new, or of a newer spec."""
+    old = replica_set.status
+    same = replace(status, observed_generation=old.observed_generation, conditions=None)
+    if same != replace(old, conditions=None) or (status.conditions or ()) != (old.conditions or ()):
+        return True
+    return replica_set.metadata.generation != old.observed_generation
+
+
+def document(status: Status) -> dict[str, Any]:
+    """Write a status as the API has it; upstream leaves out what is zero, but for ``replicas``."""
+    fields = {
+        "replicas": status.replicas,
+        "fullyLabeledReplicas": status.fully_labeled_replicas or None,
+        "readyReplicas": status.ready_replicas or None,
+        "availableReplicas": status.available_replicas or None,
+        "terminatingReplicas": status.terminating_replicas,
+        "observedGeneration": status.observed_generation or None,
+        "conditions": status.conditions or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
+    """Tell whether a pod has been ready for long enough."""
+    if not pod.ready:
+        return False
+    if min_ready_seconds == 0:
+        return True
+    since = pod.ready_since_ns
+    return since is not None and since + min_ready_seconds * NS_PER_SECOND <= now_ns
+
+
+def next_check_seconds(
+    pods: Iterable[Pod], min_ready_seconds: int, status_ns: int, now_ns: int
+) -> float | None:
+    """Give the seconds until the next pod becomes available; None if none is about to.
+
+    Which pods are not available yet is judged at ``status_ns``, the time of the status, and how
+    long it takes at ``now_ns``: a pod that has become available in between is looked at at once.
+    """
+    wait_ns = min_ready_seconds * NS_PER_SECOND
+    moments = (
+        pod.ready_since_ns + wait_ns
+        for pod in pods
+        if pod.ready and pod.ready_since_ns is not None and wait_ns > 0
+    )
+    first = min((moment for moment in moments if moment > status_ns), default=None)
+    return None if first is None else max(0, first - now_ns) / NS_PER_SECOND
+
+
+def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
+    """Give the condition of a type, or None."""
+    return next((each for each in conditions if each.type == type_), None)
+
+
+def with_condition(conditions: Conditions, condition: Condition) -> Conditions:
+    """Set a condition; one of the same status and reason stays as it is, time and text included."""
+    old = find(conditions, condition.type)
+    if old and (old.status, old.reason) == (condition.status, condition.reason):
+        return conditions
+    return (*without_condition(conditions, condition.type), condition)
+
+
+def without_condition(conditions: Conditions, type_: str) -> Conditions:
+    """Take the conditions of a type away."""
+    return tuple(each for each in conditions if each.type != type_)
+
+
+def _conditions(
+    replica_set: ReplicaSet, active: int, failure: str | None, now: str
+) -> Conditions | None:
+    before = replica_set.status.conditions or ()
+    if failure is None:
+        return without_condition(before, REPLICA_FAILURE)
+    if find(before, REPLICA_FAILURE) is not None:
+        return before
+    difference = active - replica_set.replicas
+    reason = "FailedCreate" if difference < 0 else "FailedDelete" if difference > 0 else ""
+    return with_condition(before, Condition(REPLICA_FAILURE, "True", now, reason, failure))

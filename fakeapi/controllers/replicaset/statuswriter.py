@@ -1,0 +1,71 @@
+"""A ReplicaSet's status written back, with one retry onto what the server has by then.
+
+Source: replica_set_utils.go (updateReplicaSetStatus).
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from extender.kube.api_error import MalformedError
+from extender.kube.client import Client
+from extender.kube.resources import REPLICA_SETS
+from fakeapi.controllers.replicaset.shapes import (
+    API_VERSION,
+    KIND,
+    ReplicaSet,
+    Status,
+    decode_replica_set,
+)
+from fakeapi.controllers.replicaset.status import differs, document
+from fakeapi.controllers.replicaset.trouble import TROUBLES
+
+
+class _Parts(Struct):
+    """What goes back as it came; a list's items do not name their kind."""
+
+    metadata: msgspec.Raw
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_parts = msgspec.json.Decoder(_Parts)
+
+
+async def write_status(client: Client, replica_set: ReplicaSet, status: Status) -> ReplicaSet:
+    """Write a status if it says anything new, and give the ReplicaSet as it then is.
+
+    It speaks of the generation that it was worked out for, even if it is written onto a newer
+    one. After any trouble the ReplicaSet is read anew and the status written once more; what goes
+    wrong then is raised, one of ``TROUBLES``.
+    """
+    if not differs(replica_set, status):
+        return replica_set
+    status = replace(status, observed_generation=replica_set.metadata.generation)
+    try:
+        return await _put(client, replica_set, status)
+    except TROUBLES:
+        meta = replica_set.metadata
+        path = REPLICA_SETS.object(meta.name, meta.namespace)
+        return await _put(client, await client.get(path, _decode), status)
+
+
+async def _put(client: Client, replica_set: ReplicaSet, status: Status) -> ReplicaSet:
+    meta, parts = replica_set.metadata, _parts.decode(replica_set.document)
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": parts.metadata,
+        "spec": parts.spec,
+        "status": document(status),
+    }
+    path = REPLICA_SETS.object(meta.name, meta.namespace).subresource("status")
+    return await client.update(path, msgspec.json.encode(body), _decode)
+
+
+def _decode(raw: msgspec.Raw) -> ReplicaSet:
+    try:
+        return decode_replica_set(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedError(f"not a {KIND}: {error}") from error
