@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from extender.cli import Embedded, build, run
 from extender.config import ConfigError
-from fakeapi import demo
+from fakeapi import demo, standalone
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import UnknownScenarioError, scenario
 from fakeapi.serving import EXAMPLE, serve_fakeapi
@@ -35,5 +35,6 @@ def run_commands() -> None:
     """Run the command line."""
     app = build(embedded_cluster)
     app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
+    app.command("controllers", epilog=standalone.EXAMPLE)(standalone.run_controllers)
     app.command("demo", epilog="Example: reprieve demo")(demo.main)
     run(app)

@@ -1,0 +1,188 @@
+"""``reprieve controllers``: the controllers of workloads against any API server.
+
+They reach it as they reach fakeapi, through a client, and run until they are told to stop. Then
+they take up nothing more, and finish what there is to do, within a time. With leader election they
+work while they hold a Lease; who has lost it ends, and whoever starts it again starts it afresh.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import sys
+from asyncio import FIRST_COMPLETED
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+from uuid import uuid4
+
+import typer
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from extender.config import ConfigError
+from extender.kube.client import Client
+from extender.kube.clock import SystemClock
+from extender.kube.connection import connect
+from extender.kube.events import EventWriter
+from extender.kube.leader import LeaderElector, LeadershipLostError
+from extender.kube.lease import LeaseLock
+from extender.metrics import CONTENT_TYPE
+from extender.serving import told_to_stop
+from fakeapi.controlplane.plane import WORKLOADS, ControlPlane, UnknownPartError, parse_workloads
+
+EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --run replicaset"
+LEASE: Final = "kube-system/reprieve-controllers"
+FINISH_SECONDS: Final = 10.0
+
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+_COMPONENT: Final = "reprieve-controllers"
+
+_RUN: Final = f"Controllers: {', '.join(WORKLOADS)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for on the command line."""
+
+    names: tuple[str, ...]
+    server: str | None
+    kubeconfig: Path | None
+    figures: tuple[str, int] | None
+    lease: tuple[str, str] | None
+
+
+def run_controllers(
+    kubeconfig: Annotated[
+        Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
+    ] = None,
+    run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = ",".join(WORKLOADS),
+    metrics_port: Annotated[
+        int | None,
+        typer.Option("--metrics-port", min=0, max=65535, help="Serve /metrics; 0: a free port."),
+    ] = None,
+    metrics_host: Annotated[str, typer.Option("--metrics-host", help="Where.")] = "127.0.0.1",
+    leader_elect: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--leader-elect", help="Of several, only the one with the Lease works.")
+    ] = False,
+    lease: Annotated[
+        str, typer.Option("--lease", metavar="NAMESPACE/NAME", help="Which Lease.")
+    ] = LEASE,
+) -> None:
+    """Run the controllers of workloads against an API server."""
+    if kubeconfig is not None and server is not None:
+        raise ConfigError("--kubeconfig and --server exclude each other")
+    try:
+        names = parse_workloads(run)
+    except UnknownPartError as error:
+        raise ConfigError(f"--{error}") from None
+    figures = None if metrics_port is None else (metrics_host, metrics_port)
+    chosen = _read_lease(lease) if leader_elect else None
+    try:
+        asyncio.run(_run(Wanted(names, server, kubeconfig, figures, chosen)))
+    except LeadershipLostError as error:
+        print(f"reprieve: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        raise typer.Exit(1) from None
+
+
+def _read_lease(text: str) -> tuple[str, str]:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise ConfigError(f"--lease: {text!r}; expected NAMESPACE/NAME, such as {LEASE}")
+    return namespace, name
+
+
+async def _run(wanted: Wanted) -> None:
+    async with AsyncExitStack() as stack:
+        transport = await connect(wanted.server, wanted.kubeconfig)
+        stack.push_async_callback(transport.close)
+        registry, figures = CollectorRegistry(), wanted.figures
+        url = await stack.enter_async_context(_served(registry, *figures)) if figures else ""
+        # Jitter only: nothing that is decided depends on it.
+        rng = random.Random()  # noqa: S311
+        clock, client = SystemClock(), Client(transport)
+        stop = told_to_stop()  # before the line that invites others to send the signal
+        if url:
+            print(f"listening on {url}", flush=True)  # noqa: T201 - as servers promise
+        print(f"running {', '.join(wanted.names)} on {transport.url}", flush=True)  # noqa: T201
+
+        async def work() -> None:
+            plane = ControlPlane(client, clock, rng, wanted.names, registry=registry)
+            plane.start()
+            try:
+                await _until(stop, plane)
+            finally:
+                await plane.stop()
+
+        if wanted.lease is None:
+            await work()
+        else:
+            events = EventWriter(client, clock, rng)
+            lock = LeaseLock(client, *wanted.lease)
+            who = f"{socket.gethostname()}_{uuid4()}"
+            recorder = events.recorder(_COMPONENT)
+            await _while_leading(
+                LeaderElector(lock, who, clock, rng, recorder=recorder), work, stop
+            )
+            await events.flush()
+
+
+async def _while_leading(elector: LeaderElector, work: Work, stop: asyncio.Event) -> None:
+    """Work once elected, until told to stop; raises LeadershipLostError if another leads then."""
+    begun = asyncio.Event()
+
+    async def begin() -> None:
+        begun.set()
+        await work()
+
+    electing = asyncio.create_task(elector.run(begin))
+    told = asyncio.create_task(stop.wait())
+    await asyncio.wait((electing, told), return_when=FIRST_COMPLETED)
+    told.cancel()
+    if not begun.is_set():
+        electing.cancel()  # nobody waits to be elected any more
+    await asyncio.wait((electing,))
+    if not electing.cancelled():
+        electing.result()
+
+
+async def _until(stop: asyncio.Event, plane: ControlPlane) -> None:
+    """Return once told to stop and done with what was begun, or when something is broken."""
+    broken = asyncio.create_task(plane.wait_for_fault())
+    told = asyncio.create_task(stop.wait())
+    tasks = [broken, told]
+    try:
+        await asyncio.wait(tasks, return_when=FIRST_COMPLETED)
+        tasks.append(asyncio.create_task(plane.finish()))
+        await asyncio.wait((broken, tasks[-1]), timeout=FINISH_SECONDS, return_when=FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+@asynccontextmanager
+async def _served(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
+    """Serve ``/metrics``, and give the base URL. Raises ConfigError."""
+
+    async def figures(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
+
+    app = web.Application()
+    app.router.add_get("/metrics", figures)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise ConfigError(f"--metrics-port: {port}: {error.strerror or error}") from None
+        yield f"http://{host}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
