@@ -43,7 +43,8 @@ class CollectedWorld(WorldMachine):
     @rule(data=st.data())
     def one_changes_hands(self, data: st.DataObject) -> None:
         if one := self._pick(data):
-            owners = self._owners(data, one["metadata"]["uid"])
+            meta = one["metadata"]
+            owners = _as_named(meta, self._owners(data, meta["uid"]))
             self._patch(one, {"ownerReferences": owners or None})
 
     @rule(data=st.data(), how=st.sampled_from(Propagation))
@@ -125,6 +126,16 @@ class CollectedWorld(WorldMachine):
             assert "deletionTimestamp" not in meta, one
             named = meta.get("ownerReferences", ())
             assert not named or _live_owners(meta, present), one
+
+
+def _as_named(meta: Document, references: list[Document]) -> list[Document]:
+    """Have references to owners that an object has already name them by the same kind.
+
+    Upstream takes a reference that changes everything but its UID for the same one, and does not
+    look at the object again (graph_builder.go, referencesDiffs and its use).
+    """
+    kinds = {each["uid"]: each["kind"] for each in meta.get("ownerReferences", ())}
+    return [{**each, "kind": kinds.get(each["uid"], each["kind"])} for each in references]
 
 
 def _others(one: Document) -> list[str] | None:
