@@ -29,10 +29,10 @@ from fakeapi.access import Access, create_tls
 from fakeapi.api import Api
 from fakeapi.api.authentication import ANONYMOUS
 from fakeapi.api.changes import History
-from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import User
 from fakeapi.api.outcalls import Hook
 from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import VirtualClock
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
 from fakeapi.faults import FaultControl

@@ -23,7 +23,8 @@ import orjson
 
 from fakeapi.access import admin_of
 from fakeapi.api.changes import Change, History
-from fakeapi.api.management import PREFIX, RequestRecord
+from fakeapi.api.management import PREFIX
+from fakeapi.api.requestlog import RequestRecord
 from fakeapi.faults import FaultControl
 
 _PROGRAM: Final = ("-c", "from fakeapi.cli import main; main()", "fakeapi", "--port", "0")

@@ -42,8 +42,9 @@ from fakeapi.api.authentication import (
 )
 from fakeapi.api.errors import StatusError, internal_error, request_timeout, too_large_body
 from fakeapi.api.impersonating import read_impersonation
-from fakeapi.api.management import PREFIX, Management, RequestRecord, fork_of
+from fakeapi.api.management import PREFIX, Management, fork_of
 from fakeapi.api.messages import User
+from fakeapi.api.requestlog import RequestRecord
 from fakeapi.api.timekeeping import ClockOrder, clock_order, describe_clock
 from fakeapi.clock import VirtualClock
 from fakeapi.hindering import Carrier, HinderedWatch, Outcome, Watched, halved_bytes
@@ -168,18 +169,20 @@ class Server:
             await self._runner.cleanup()
 
     async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
+        body = b""
         try:
             user = self._authenticator.user(
                 http.headers.get("Authorization", ""), self._certificate(http)
             )
             request = await _read_request(http, user, self._patience.body)
+            body = request.body
             outcome = await self._answer(request)
         except StatusError as error:
             outcome = Outcome(error.response(), error.code)
         except Exception as error:  # noqa: BLE001 - the outermost loop: the server must go on
             _log.exception("request failed", method=http.method, path=http.path)
             outcome = Outcome(internal_error(repr(error)).response(), 500)
-        self._record(http, outcome)
+        self._record(http, body, outcome)
         if outcome.answer is None:
             return _reset(http)
         if not isinstance(outcome.answer, Response):
@@ -230,13 +233,15 @@ class Server:
         sha256 = hashlib.sha256(encoded).hexdigest()
         return certificate_of(shown.getpeercert()["subject"], sha256)
 
-    def _record(self, http: web.BaseRequest, outcome: Outcome) -> None:
+    def _record(self, http: web.BaseRequest, body: bytes, outcome: Outcome) -> None:
         if http.path.startswith(PREFIX):
             return
-        texts = (http.path, http.rel_url.raw_query_string, http.headers.get("User-Agent", ""))
-        path, query, user_agent = (text[:MAX_RECORDED] for text in texts)
+        said = (http.headers.get(name, "") for name in ("User-Agent", "Content-Type"))
+        texts = (http.path, http.rel_url.raw_query_string, *said)
+        path, query, user_agent, content_type = (text[:MAX_RECORDED] for text in texts)
         asked = http.method, path, query, user_agent
-        self.management.requests.append(RequestRecord(*asked, outcome.status, outcome.fault))
+        told = outcome.status, outcome.fault, content_type, body
+        self.management.requests.append(RequestRecord(*asked, *told))
 
     async def _stream(self, http: web.BaseRequest, watch: Watched) -> web.StreamResponse:
         feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng), self._errands)

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from fakeapi.api.changes import History
-from fakeapi.api.management import RequestRecord
+from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import VirtualClock
 from fakeapi.faults import FaultControl
 

@@ -28,8 +28,8 @@ from extender.kube.clock import Clock
 from extender.kube.http_transport import user_agent
 from fakeapi.api import Api, Request, Response, Watch, parse_query
 from fakeapi.api.faulting import Faults
-from fakeapi.api.management import RequestRecord
 from fakeapi.api.messages import JSON
+from fakeapi.api.requestlog import RequestRecord
 from fakeapi.hindering import Carrier, HinderedWatch, Watched
 from fakeapi.webhooks import Errands, post
 
@@ -175,7 +175,8 @@ class LocalTransport:
         await asyncio.sleep(0)  # as with any other transport, others get their turn
         outcome = await self._carrier.carry(_translate(request, self._agent), self._handle)
         asked = request.method, request.path, urlencode(request.query), self._agent
-        self._record(RequestRecord(*asked, outcome.status, outcome.fault))
+        sent = (request.content_type, request.body) if request.body else ("", b"")
+        self._record(RequestRecord(*asked, outcome.status, outcome.fault, *sent))
         if outcome.answer is None or outcome.breaks:
             raise kube.TransportError(f"{request}: the connection was reset")
         return outcome.answer

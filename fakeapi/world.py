@@ -22,8 +22,9 @@ from fakeapi.api import Api, Sources
 from fakeapi.api.changes import History, find_kind, read_history
 from fakeapi.api.exporting import export
 from fakeapi.api.loading import flatten
-from fakeapi.api.management import Management, RequestRecord
+from fakeapi.api.management import Management
 from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.api.requestlog import RequestRecord
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
 

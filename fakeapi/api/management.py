@@ -10,7 +10,8 @@ POST clock         move the clock (see :mod:`fakeapi.api.timekeeping`), and answ
 GET  export        everything there is, as one ``List`` that ``load`` brings back
 GET  history       every event that is still known, after ``?since=N``; with ``?kind=K`` the changes
                    of that kind (of ``?namespace=S`` and ``?name=N``), and what there was ``before``
-GET  requests      the newest requests to the API, oldest first, and the faults that they met
+GET  requests      the newest requests to the API, oldest first, with what was sent and the faults
+                   that they met
 POST faults        begin a plan of faults (see :mod:`fakeapi.api.faulting`), in place of any other
 GET  faults        the plan, and how often each fault was injected
 DELETE faults      end it, and give what GET would have given
@@ -18,9 +19,7 @@ DELETE faults      end it, and give what GET would have given
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -33,46 +32,13 @@ from fakeapi.api.faulting import Faults, PlanError
 from fakeapi.api.loading import parse_documents
 from fakeapi.api.messages import TEXT, Request, Response
 from fakeapi.api.options import parse_version
+from fakeapi.api.requestlog import RequestLog
 from fakeapi.api.snapshots import Snapshots
 from fakeapi.api.watching import encode_event
 
 PREFIX: Final = "/_fakeapi/"
-REMEMBERED_REQUESTS: Final = 10_000
 
 _FAULTS: Final = "faults"
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
-    """One request to the API as it was answered; ``query`` as it was sent.
-
-    ``status`` is what the API said, or 0 if it was never asked; ``fault`` what was injected.
-    """
-
-    method: str
-    path: str
-    query: str
-    user_agent: str
-    status: int
-    fault: str = ""
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> RequestRecord:
-        """Read what :meth:`document` gives."""
-        asked = document["method"], document["path"], document["query"]
-        told = document["userAgent"], document["status"], document.get("fault", "")
-        return cls(*asked, *told)
-
-    def document(self) -> dict[str, str | int]:
-        """Give the record as JSON."""
-        told: dict[str, str | int] = {
-            "method": self.method,
-            "path": self.path,
-            "query": self.query,
-            "userAgent": self.user_agent,
-            "status": self.status,
-        }
-        return {**told, "fault": self.fault} if self.fault else told
 
 
 class Management:
@@ -83,7 +49,7 @@ class Management:
 
     def __init__(self, api: Api, now_ns: Callable[[], int] = lambda: 0, seed: int = 0) -> None:
         self.faults = Faults(api, now_ns, seed)
-        self.requests: deque[RequestRecord] = deque(maxlen=REMEMBERED_REQUESTS)
+        self.requests = RequestLog()
         self.snapshots = Snapshots(api)
         self._api = api
         self._actions: dict[str, tuple[str, Callable[[Request], Response]]] = {

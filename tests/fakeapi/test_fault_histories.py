@@ -14,7 +14,7 @@ from extender.kube.informer import Informer
 from extender.kube.resources import PODS
 from extender.kube.transport import Request, TransportError
 from fakeapi import VirtualCluster
-from fakeapi.api.management import RequestRecord
+from fakeapi.api.requestlog import RequestRecord
 from fakeapi.api.watching import encode_event
 from fakeapi.faults import fault
 from tests.fakeapi.test_faults_and_clients import stored

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
+from urllib.request import Request as UrlRequest
 from urllib.request import urlopen
 
 import aiohttp
@@ -13,6 +14,7 @@ import pytest
 
 from extender.kube.resources import NODES
 from fakeapi import FakeCluster, VirtualCluster
+from fakeapi.api.messages import JSON
 from fakeapi.process import ProcessCluster
 from fakeapi.threads import ThreadedCluster
 
@@ -64,6 +66,16 @@ def test_a_cluster_apart_tells_what_has_happened(apart: Any) -> None:
     assert [request.path for request in apart.requests] == ["/api/v1/nodes"]
     apart.history("nodes").always(lambda nodes: len(nodes) <= 2)
     assert [change.type for change in apart.history("nodes", name="b")] == ["ADDED"]
+
+
+def test_a_cluster_apart_tells_what_it_was_sent(apart: Any) -> None:
+    body = orjson.dumps({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}})
+    headers = {"Content-Type": "application/json"}
+    with urlopen(UrlRequest(f"{apart.url}/api/v1/nodes", body, headers)):  # noqa: S310
+        pass
+    [request] = apart.requests
+    assert (request.method, request.status, request.content_type) == ("POST", 201, JSON)
+    assert request.sent() == orjson.loads(body)
 
 
 def test_a_cluster_in_a_thread_forks_into_another() -> None:

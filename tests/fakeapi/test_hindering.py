@@ -55,6 +55,17 @@ class TestRequests:
         assert await names(transport) == []
         assert await create(transport, "a") == 201
 
+    async def test_a_refusal_has_the_words_that_it_was_given(
+        self, cluster: VirtualCluster, transport: LocalTransport
+    ) -> None:
+        said = 'configmaps "a" is forbidden: exceeded quota: small'
+        cluster.faults.plan(fault(403, message=said).on("create", "configmaps"))
+        body = orjson.dumps({"metadata": {"name": "a"}})
+        answer = await transport.request(Request("POST", MAPS, body=body))
+        status = orjson.loads(answer.body)
+        assert (answer.status, status["reason"], status["message"]) == (403, "Forbidden", said)
+        assert "details" not in status
+
     async def test_latency_passes_on_the_worlds_clock(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:

@@ -3,7 +3,7 @@
 Before the request is carried out:
 
 - :class:`Latency`: it waits; with ``when`` ``after`` its answer waits, and it has been carried out;
-- :class:`Refusal`: it is answered 429, 500, 503 or 504;
+- :class:`Refusal`: it is answered 403, 429, 500, 503 or 504;
 - :class:`Compaction`: the server forgets its history first;
 - :class:`Staleness`: what a lagging watch cache may answer, it answers from an older state.
 
@@ -53,10 +53,14 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Answers ``code`` and tells the client to wait ``retry_after`` seconds (0: tells nothing)."""
+    """Answers ``code`` and tells the client to wait ``retry_after`` seconds (0: tells nothing).
+
+    ``message`` stands in place of the usual one, as a quota or a policy would put it.
+    """
 
     code: int
-    retry_after: int
+    retry_after: int = 0
+    message: str = ""
 
     def response(self) -> Response:
         """Give the Status, with a Retry-After header if there is something to tell."""
@@ -67,14 +71,16 @@ class Refusal:
     def _status(self) -> StatusError:
         if self.code == 500 and not self.retry_after:
             return internal_error("injected fault")
-        reason, message = REFUSALS[self.code]
-        return StatusError(self.code, reason, message, {"retryAfterSeconds": self.retry_after})
+        reason, usual = REFUSALS[self.code]
+        details = {"retryAfterSeconds": self.retry_after} if self.code != 403 else None
+        return StatusError(self.code, reason, self.message or usual, details)
 
     def __str__(self) -> str:
         return str(self.code)
 
 
 REFUSALS: Final = {
+    403: ("Forbidden", "forbidden: injected fault"),
     429: ("TooManyRequests", "Too many requests, please try again later."),
     500: ("InternalError", "Internal error occurred: injected fault"),
     503: ("ServiceUnavailable", "the server is currently unable to handle the request"),

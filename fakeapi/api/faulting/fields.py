@@ -69,6 +69,15 @@ class Fields:
             raise self.fault(name, f"one of {', '.join(choices)}")
         return text
 
+    def text(self, name: str, default: str) -> str:
+        """Give a text; raises PlanError."""
+        if not self.has(name):
+            return default
+        value = self.document[name]
+        if not isinstance(value, str):
+            raise self.fault(name, "a text")
+        return value
+
     def texts(self, name: str) -> tuple[str, ...]:
         """Give a text or a list of texts, none of them empty; raises PlanError."""
         if not self.has(name):

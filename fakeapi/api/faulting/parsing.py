@@ -2,8 +2,8 @@
 
 seed: 7                                  # the world's own, if not given
 faults:
-- fault: 503                             # 429 500 503 504 latency drop cut lag silence expire
-retryAfter: 2                          # compact stale duplicate; each with fields of its own
+- fault: 503                             # 403 429 500 503 504 latency drop cut lag
+retryAfter: 2                          # silence expire compact stale duplicate
 match: {verbs: [create, patch], resources: [pods, apps/deployments], clients: "kubectl*"}
 times: 3                               # and after, every, probability, from, until
 - {fault: drop, when: after, match: {verbs: create, resources: pods, subresources: binding}}
@@ -124,6 +124,8 @@ def _latency(fields: Fields) -> Effect:
 
 
 def _refusal(code: int) -> Callable[[Fields], Effect]:
+    if code == 403:
+        return lambda fields: Refusal(code, message=fields.text("message", ""))
     usual = 1 if code == 429 else 0
     return lambda fields: Refusal(code, fields.count("retryAfter", usual))
 

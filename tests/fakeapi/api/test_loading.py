@@ -10,7 +10,8 @@ import pytest
 
 from fakeapi.api import Api, Request, StatusError
 from fakeapi.api.loading import parse_documents
-from fakeapi.api.management import Management, RequestRecord
+from fakeapi.api.management import Management
+from fakeapi.api.requestlog import RequestRecord
 
 Ask = Callable[..., tuple[int, Any]]
 Manage = Callable[..., tuple[int, Any]]

@@ -54,6 +54,8 @@ def test_a_plan_without_a_seed_has_the_worlds() -> None:
     [
         (fault("429"), Refusal(429, 1)),
         (fault(500), Refusal(500, 0)),
+        (fault(403), Refusal(403)),
+        (fault(403, message="exceeded quota"), Refusal(403, message="exceeded quota")),
         (fault("latency", seconds=2), Latency(2, 2)),
         (fault("latency", least=1, most=2, when="after"), Latency(1, 2, "after")),
         (fault("drop"), Drop("before", 0)),
@@ -75,12 +77,20 @@ def test_limits_are_built_in_a_sentence() -> None:
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
-    "no fault": ({}, "faults[0].fault: expected one of 429, 500,"),
-    "an unknown fault": ({"fault": "flood"}, "faults[0].fault: expected one of 429, 500,"),
+    "no fault": ({}, "faults[0].fault: expected one of 403, 429, 500,"),
+    "an unknown fault": ({"fault": "flood"}, "faults[0].fault: expected one of 403, 429, 500,"),
     "an unknown field": ({"fault": 500, "tmies": 3}, "faults[0].tmies: no such field here; there"),
     "a field of another fault": (
         {"fault": "drop", "seconds": 3},
         "faults[0].seconds: no such field here; there are: fault, when, afterFrames, match, times",
+    ),
+    "a message that is none": (
+        {"fault": 403, "message": 3},
+        "faults[0].message: expected a text, got 3",
+    ),
+    "a message where words are fixed": (
+        {"fault": 503, "message": "no"},
+        "faults[0].message: no such field here; there are: fault, retryAfter, match, times",
     ),
     "an unknown limit of requests": (
         {"fault": 500, "match": {"resource": "pods"}},
