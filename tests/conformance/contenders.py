@@ -1,0 +1,60 @@
+"""Who is compared: our controllers and those of a real kube-controller-manager, as processes.
+
+Both print a line that begins with ``running`` when they are at work, and end on SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Final
+
+_REPRIEVE: Final = (sys.executable, "-c", "from fakeapi.cli import main; main()")
+_RUNNING: Final = b"running"
+_PATIENCE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A program that runs controllers, and what its command line begins with."""
+
+    name: str
+    command: tuple[str, ...]
+
+    def arguments(self, server: str, run: str) -> Sequence[str]:
+        """Give the command line for an API server and controllers by commas."""
+        return (*self.command, "--server", server, "--run", run)
+
+
+OURS: Final = Contender("ours", (*_REPRIEVE, "controllers"))
+
+
+def real(program: Path) -> Contender:
+    """Give the real one, without the limits on its requests that a busy cluster would want."""
+    return Contender("real", (str(program), "--qps", "-1"))
+
+
+@asynccontextmanager
+async def running(contender: Contender, server: str, run: str) -> AsyncIterator[Process]:
+    """Run controllers until the block ends; raises RuntimeError if they begin or end badly."""
+    command = contender.arguments(server, run)
+    with TemporaryFile() as log:
+        process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=log)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                line = await process.stdout.readline() if process.stdout else b""
+            if line.startswith(_RUNNING):
+                yield process
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            code = await process.wait()
+        if code or not line.startswith(_RUNNING):
+            log.seek(0)
+            raise RuntimeError(f"{contender.name} ended with {code}: {log.read()[-2000:].decode()}")

@@ -1,0 +1,108 @@
+"""Who goes first when there are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.conformance.objects import (
+    YEAR_HOURS,
+    Document,
+    deployment,
+    owned,
+    pod,
+    replica_set,
+)
+from tests.conformance.scenarios.scenario import Scenario
+from tests.conformance.world import World
+
+_DEPLOYMENT = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
+_SMALLER, _GREATER = (f"{digit * 8}-1111-4111-8111-111111111111" for digit in "29")
+
+
+def _one_for_each_rule() -> Sequence[Document]:
+    year = YEAR_HOURS
+    return [
+        pod("a-unassigned", "web"),
+        pod("b-pending", "web", node="n1"),
+        pod("c-unknown", "web", node="n2", phase="Unknown"),
+        pod("d-restarted", "web", node="n3", phase="Running", restarts=7),
+        pod("e-young", "web", node="n4", phase="Running", hours=1),
+        pod("f-not-ready", "web", node="n5", phase="Running"),
+        pod("g-cheap", "web", node="n6", ready_hours=year, cost="-5"),
+        pod("h-fresh", "web", node="n7", ready_hours=1),
+        pod("i-smaller", "web", node="n8", ready_hours=year + 1, uid=_SMALLER),
+        pod("j-greater", "web", node="n9", ready_hours=year, uid=_GREATER),
+        pod("k-dear", "web", node="n9", ready_hours=1, cost="10"),
+    ]
+
+
+async def one_for_each_rule(world: World) -> None:
+    """Pods that differ in one thing each, deleted one by one."""
+    pods = len(_one_for_each_rule())
+    await world.create(replica_set("web", pods))
+    await world.settled()
+    for replicas in range(pods - 1, 0, -1):
+        await world.scale("web", replicas)
+        await world.settled()
+
+
+_COSTS = ("100", "-100", "+10", "007", "-08", "1.5", "", "2147483647", "2147483648", "7", "-0")
+
+
+def _pods_with_costs() -> Sequence[Document]:
+    """Give pods of which those that cost the same differ in their restarts."""
+    return [
+        pod(f"pod-{n}", "web", node=f"n{n}", ready_hours=1, restarts=len(_COSTS) - n, cost=cost)
+        for n, cost in enumerate(_COSTS)
+    ]
+
+
+async def deletion_costs(world: World) -> None:
+    """Costs as people write them: what is no number counts as nothing."""
+    await world.create(replica_set("web", len(_COSTS)))
+    await world.settled()
+    for replicas in range(len(_COSTS) - 1, 0, -1):
+        await world.scale("web", replicas)
+        await world.settled()
+
+
+def _two_of_one_deployment() -> Sequence[Document]:
+    pods = (
+        ("old-alone", "n1", 3),
+        ("old-crowded", "n2", 1),
+        ("old-busy", "n3", 2),
+        ("new-a", "n2", 0),
+        ("new-b", "n2", 0),
+        ("new-c", "n3", 0),
+        ("other-a", "n1", 0),
+        ("other-b", "n1", 5),
+        ("other-c", "n4", 9),
+    )
+    return [
+        deployment("shop", _DEPLOYMENT),
+        *(
+            pod(name, name.partition("-")[0], node=node, ready_hours=YEAR_HOURS, restarts=restarts)
+            for name, node, restarts in pods
+        ),
+    ]
+
+
+async def two_of_one_deployment(world: World) -> None:
+    """Pods on a node with many of the same Deployment's go first, whichever ReplicaSet's.
+
+    A ReplicaSet without a Deployment does not look at nodes at all.
+    """
+    for name in ("old", "new"):
+        await world.create(owned(replica_set(name, 3), "Deployment", "shop", _DEPLOYMENT))
+    await world.create(replica_set("other", 3))
+    await world.settled()
+    for name, replicas in (("old", 2), ("old", 1), ("other", 2), ("new", 1)):
+        await world.scale(name, replicas)
+        await world.settled()
+
+
+SCENARIOS = (
+    Scenario(one_for_each_rule, _one_for_each_rule),
+    Scenario(deletion_costs, _pods_with_costs),
+    Scenario(two_of_one_deployment, _two_of_one_deployment),
+)
