@@ -27,10 +27,10 @@ check: $(CLIENTS)  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(INSTALLED)  ## measure, and write the table to bench-results/
+bench: $(INSTALLED) conformance  ## measure, and write the table to bench-results/
 	$(BIN)/python -m tests.bench
 
-bench-check: $(INSTALLED)  ## measure the quick half, and fail if a budget is broken
+bench-check: $(INSTALLED) conformance  ## measure the quick half, and fail if a budget is broken
 	$(BIN)/python -m tests.bench --quick --check
 
 $(INSTALLED): pyproject.toml constraints.txt

@@ -53,9 +53,9 @@ def test_a_broken_limit_is_told_in_the_units_of_the_limit() -> None:
     assert found == {"name": "5 is over its limit of 2"}
 
 
-@pytest.mark.parametrize("half", ["fakeapi", "extender"])
-def test_every_limit_leaves_a_margin_over_what_was_measured(half: str) -> None:
-    given = tomllib.loads(budgets.BUDGETS.read_text())[half]
+@pytest.mark.parametrize("part", ["fakeapi", "extender", "controllers"])
+def test_every_limit_leaves_a_margin_over_what_was_measured(part: str) -> None:
+    given = tomllib.loads(budgets.BUDGETS.read_text())[part]
     checked = {name: each for name, each in given.items() if "limit" in each}
     assert checked
     assert {
@@ -66,9 +66,9 @@ def test_every_limit_leaves_a_margin_over_what_was_measured(half: str) -> None:
 def test_an_aim_is_shown_in_its_unit(tmp_path: Path) -> None:
     path = tmp_path / "budgets.toml"
     path.write_text(
-        "[half.a]\naim_ms = 12\n[half.b]\naim = 1.5\nfull = true\n[half.c]\nlimit = 3\n"
+        "[part.a]\naim_ms = 12\n[part.b]\naim = 1.5\nfull = true\n[part.c]\nlimit = 3\n"
     )
-    assert budgets.read("half", path) == {
+    assert budgets.read("part", path) == {
         "a": Budget("≤ 12 ms"),
         "b": Budget("≤ 1.5", full=True),
         "c": Budget(limit=3),

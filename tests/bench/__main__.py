@@ -2,8 +2,8 @@
 
 Figures that depend on the machine stand beside an echo of the same bytes in the same run, or beside
 a calibration loop; the ratio is what to compare. ``--check`` fails if one breaks its budget twice:
-its half is measured once more before, since noise rarely comes again. ``--quick`` leaves out what
-takes minutes, ``--only`` measures one half. ``--document`` measures nothing: it writes the last
+its part is measured once more before, since noise rarely comes again. ``--quick`` leaves out what
+takes minutes, ``--only`` measures one part. ``--document`` measures nothing: it writes the last
 full run into docs/performance.md. Another API server is measured next to fakeapi: the one at
 ``--beside URL``, or an etcd and kube-apiserver that are started if the environment variables
 ``ETCD`` and ``KUBE_APISERVER`` name their binaries.
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import budgets, extender, fakeapi, report
+from tests.bench import budgets, controllers, extender, fakeapi, report
 from tests.bench.budgets import Figure
 from tests.bench.calibration import calibrate
 from tests.bench.document import NoResultsError, write_document
@@ -36,15 +36,16 @@ def main() -> None:
         _document()
         return
     effort = QUICK if asked.quick else FULL
-    beside = _beside(asked.beside, asked.token) if asked.only != "extender" else {}
-    halves = [
-        Half("fakeapi", fakeapi.measure, beside, asked.quick),
-        Half("extender", lambda: extender.measure(effort), {}, asked.quick),
+    beside = _beside(asked.beside, asked.token) if asked.only in (None, "fakeapi") else {}
+    parts = [
+        Part("fakeapi", fakeapi.measure, beside, asked.quick),
+        Part("extender", lambda: extender.measure(effort), {}, asked.quick),
+        Part("controllers", lambda: controllers.measure(effort.contests), {}, asked.quick),
     ]
-    wanted = [half for half in halves if asked.only in (None, half.name)]
-    broken: dict[str, Mapping[str, str]] = {half.name: half.faults() for half in wanted}
+    wanted = [part for part in parts if asked.only in (None, part.name)]
+    broken: dict[str, Mapping[str, str]] = {part.name: part.faults() for part in wanted}
     if asked.check:
-        broken = {half.name: _still(half, broken[half.name]) for half in wanted}
+        broken = {part.name: _still(part, broken[part.name]) for part in wanted}
     for name, faults in broken.items():
         for figure, fault in faults.items():
             sys.stdout.write(f"over budget: {name}.{figure}: {fault}\n")
@@ -53,8 +54,8 @@ def main() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
-    """What is measured and written together: fakeapi, or the extender."""
+class Part:
+    """What is measured and written together: fakeapi, the extender, or controllers."""
 
     name: str
     measure: Callable[[], dict[str, Figure]]
@@ -73,17 +74,19 @@ class Half:
         return budgets.faults(checked, figures, calibration)
 
 
-def _still(half: Half, broken: Mapping[str, str]) -> Mapping[str, str]:
+def _still(part: Part, broken: Mapping[str, str]) -> Mapping[str, str]:
     """Give those of the faults that are there the second time as well."""
     if not broken:
         return broken
     sys.stdout.write(f"over budget, measured once more: {', '.join(broken)}\n")
-    return {name: fault for name, fault in half.faults().items() if name in broken}
+    return {name: fault for name, fault in part.faults().items() if name in broken}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", choices=("extender", "fakeapi"), help="measure only this")
+    parser.add_argument(
+        "--only", choices=("controllers", "extender", "fakeapi"), help="measure only this"
+    )
     parser.add_argument("--check", action="store_true", help="fail if a budget is broken")
     parser.add_argument("--quick", action="store_true", help="smaller, and less often")
     parser.add_argument("--document", action="store_true", help="write docs/performance.md")

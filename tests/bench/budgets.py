@@ -42,9 +42,9 @@ class Budget:
     full: bool = False
 
 
-def read(half: str, path: Path = BUDGETS) -> dict[str, Budget]:
-    """Read the budgets of one half: ``fakeapi`` or ``extender``."""
-    return {name: _budget(given) for name, given in tomllib.loads(path.read_text())[half].items()}
+def read(part: str, path: Path = BUDGETS) -> dict[str, Budget]:
+    """Read the budgets of one part: ``fakeapi``, ``extender`` or ``controllers``."""
+    return {name: _budget(given) for name, given in tomllib.loads(path.read_text())[part].items()}
 
 
 def faults(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -26,10 +27,21 @@ class Server:
 
     def resident_bytes(self) -> int:
         """Give the memory that the process holds now."""
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-        raise RuntimeError(f"process {self.pid} has ended")
+        return resident_bytes(self.pid)
+
+
+def resident_bytes(pid: int) -> int:
+    """Give the memory that a process holds now."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"process {pid} has ended")
+
+
+def processor_seconds(pid: int) -> float:
+    """Give the processor time that a process has taken until now, all of its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ RESULTS: Final = Path("bench-results")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The figures of one half of a run by name, and where they come from.
+    """The figures of one part of a run by name, and where they come from.
 
     ``calibration`` is the seconds of the calibration loop; ``quick`` tells of a run that has left
     things out; ``machine`` says what it ran on, in a line.
@@ -39,23 +39,23 @@ def machine() -> str:
 
 
 def write(
-    half: str,
+    part: str,
     measured: Measured,
     budgets: Mapping[str, Budget],
     beside: Mapping[str, Figure],
 ) -> None:
-    """Write ``<half>.md`` (also to stdout) and ``<half>.json``; ``beside`` is another server's."""
-    text = table(list(_rows(half, measured, budgets, beside)))
+    """Write ``<part>.md`` (also to stdout) and ``<part>.json``; ``beside`` is another server's."""
+    text = table(list(_rows(part, measured, budgets, beside)))
     sys.stdout.write(f"{text}\n")
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{half}.md").write_text(text)
+    (RESULTS / f"{part}.md").write_text(text)
     written = msgspec.json.format(msgspec.json.encode(measured), indent=1)
-    (RESULTS / f"{half}.json").write_bytes(written)
+    (RESULTS / f"{part}.json").write_bytes(written)
 
 
-def read(half: str) -> Measured:
+def read(part: str) -> Measured:
     """Read what an earlier run wrote. Raises OSError, or msgspec.DecodeError."""
-    return msgspec.json.decode((RESULTS / f"{half}.json").read_bytes(), type=Measured)
+    return msgspec.json.decode((RESULTS / f"{part}.json").read_bytes(), type=Measured)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -65,12 +65,12 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _rows(
-    half: str,
+    part: str,
     measured: Measured,
     budgets: Mapping[str, Budget],
     beside: Mapping[str, Figure],
 ) -> Iterator[tuple[str, ...]]:
-    yield "what", half, "per calibration", "aim", "beside"
+    yield "what", part, "per calibration", "aim", "beside"
     for name, figure in measured.figures.items():
         ratio = f"{figure.relative(measured.calibration):.3g}" if figure.timed else ""
         aim = budgets[name].aim if name in budgets else ""

@@ -15,17 +15,18 @@ class Effort:
     """How much is measured.
 
     A slow thing is measured less often than ``rounds`` times, but at least three times, once it has
-    taken ``seconds``.
+    taken ``seconds``. Controllers are put beside each other ``contests`` times.
     """
 
     nodes: tuple[int, ...]
     rounds: int
     seconds: float
     events: int
+    contests: int
 
 
-FULL: Final = Effort(nodes=(1_000, 5_000, 15_000), rounds=100, seconds=30, events=6_000)
-QUICK: Final = Effort(nodes=(1_000, 5_000), rounds=50, seconds=4, events=1_500)
+FULL: Final = Effort(nodes=(1_000, 5_000, 15_000), rounds=100, seconds=30, events=6_000, contests=5)
+QUICK: Final = Effort(nodes=(1_000, 5_000), rounds=50, seconds=4, events=1_500, contests=3)
 
 _LEAST_ROUNDS = 3
 
