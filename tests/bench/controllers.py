@@ -135,6 +135,7 @@ def _figures(ours: Costs, theirs: Costs) -> dict[str, Figure]:
         "both": compared.wall(f"0 to {pods} and back", "both"),
         "pod": compared.processor("processor time for a pod, made and deleted", "both", PODS),
         "look": compared.processor(f"processor time for a look at one of {sets}", "idle", SETS),
+        "looks": compared.wall(f"{sets}, idle, one after the other looked at", "idle"),
         "statuses": compared.wall(f"{sets}, the status of each to be written", "behind"),
         "memory": compared.memory(f"resident memory with {CACHED:,} pods", "memory"),
     }

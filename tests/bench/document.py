@@ -45,13 +45,14 @@ class NoResultsError(RuntimeError):
 
 def write_document() -> None:
     """Write tables and plot. Raises NoResultsError."""
-    measured = _last_run()
+    measured, beside = _last_run("extender"), _last_run("controllers")
     go = _go()
     blocks = {
         "machine": f"{measured.machine}; the calibration loop took "
         f"{measured.calibration * 1e3:.1f} ms.\n",
         "decisions": table(list(_decisions(measured.figures, go))),
         "others": table(list(_others(measured.figures, read_budgets("extender")))),
+        "controllers": table(list(_found(beside.figures, read_budgets("controllers")))),
     }
     text = DOCUMENT.read_text()
     for name, block in blocks.items():
@@ -68,9 +69,9 @@ def filled(text: str, name: str, block: str) -> str:
     return marks.sub(lambda found: f"{found[1]}\n{block}\n{found[2]}", text)
 
 
-def _last_run() -> Measured:
+def _last_run(part: str) -> Measured:
     try:
-        measured = report.read("extender")
+        measured = report.read(part)
     except (OSError, msgspec.DecodeError) as error:
         raise NoResultsError(f"no results ({error}); run python -m tests.bench first") from None
     if measured.quick:
@@ -117,7 +118,6 @@ def _number(value: float) -> str:
 
 
 def _others(figures: Mapping[str, Figure], budgets: Mapping[str, Budget]) -> Iterator[list[str]]:
-    yield ["what", "found", "aim"]
     decisions = {
         f"{engine}-{nodes}-{variant}{suffix}"
         for engine in ENGINES
@@ -125,9 +125,14 @@ def _others(figures: Mapping[str, Figure], budgets: Mapping[str, Budget]) -> Ite
         for variant in VARIANTS
         for suffix in ("", "-p99")
     }
+    others = {name: figure for name, figure in figures.items() if name not in decisions}
+    yield from _found(others, budgets)
+
+
+def _found(figures: Mapping[str, Figure], budgets: Mapping[str, Budget]) -> Iterator[list[str]]:
+    yield ["what", "found", "aim"]
     for name, figure in figures.items():
-        if name not in decisions:
-            yield [figure.what, figure.shown, budgets.get(name, Budget()).aim]
+        yield [figure.what, figure.shown, budgets.get(name, Budget()).aim]
 
 
 def _panels(
