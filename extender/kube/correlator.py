@@ -64,7 +64,8 @@ class Event:
     """What is told: ``component`` says it of ``about``, ``type`` is Normal or Warning.
 
     ``name`` is that of the Event that it stands in; ``first_ns`` and ``last_ns`` are when it came
-    about for the first and the last time of ``count``, in epoch nanoseconds.
+    about for the first and the last time of ``count``, in epoch nanoseconds. ``combined`` is one
+    that stands for several.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Event:
     first_ns: int
     last_ns: int
     count: int = 1
+    combined: bool = False
 
 
 class _Recent(Generic[K, V]):
@@ -153,7 +155,7 @@ class Correlator:
         if len(similar.messages) < MOST_SIMILAR:
             return (*kind, event.message), event
         del similar.messages[next(iter(similar.messages))]
-        return kind, replace(event, message=_COMBINED + event.message)
+        return kind, replace(event, message=_COMBINED + event.message, combined=True)
 
     def _allowed(self, event: Event, now_ns: int) -> bool:
         source = (event.component, event.about, event.type)

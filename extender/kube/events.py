@@ -15,7 +15,7 @@
 
 Events have names like ``web.18e9ee83bd8f2e72`` (the object's, and the nanosecond), and two of one
 writer never share one. They are core/v1 Events, in the namespace of their object, or in
-``default``.
+``default``. One that stands for several has its component in ``source`` only, as upstream's has.
 
 Source: client-go's tools/record/event.go.
 """
@@ -216,6 +216,6 @@ def _document(event: Event) -> dict[str, Any]:
         "lastTimestamp": rfc3339(event.last_ns),
         "count": event.count,
         "type": event.type,
-        "reportingComponent": event.component,
+        "reportingComponent": "" if event.combined else event.component,
         "reportingInstance": "",
     }

@@ -123,6 +123,8 @@ async def test_similar_events_are_combined(scene: Scene) -> None:
     told = await scene.messages()
     assert told[:9] == [(f"it broke in way {number}", 1) for number in range(9)]
     assert told[9:] == [("(combined from similar events): it broke in way 11", 3)]
+    last = (await scene.told())[-1]
+    assert (last["reportingComponent"], last["source"]) == ("", {"component": "tester"})
 
 
 async def test_one_that_has_expired_is_told_anew_with_its_count(scene: Scene) -> None:
