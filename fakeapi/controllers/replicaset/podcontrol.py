@@ -8,7 +8,7 @@ Source: controller_utils.go (RealPodControl).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -28,8 +28,6 @@ from fakeapi.controllers.replicaset.trouble import (
     namespace_terminates,
     words,
 )
-
-_LONGEST_NAME: Final = 253
 
 
 class _WrittenMeta(Struct, rename="camel"):
@@ -87,7 +85,7 @@ def pod_from_template(replica_set: ReplicaSet) -> bytes:
         raise RetryError(f"unable to create pods, {error}") from None
     own = template.metadata or _TemplateMeta()
     metadata: dict[str, Any] = {
-        "generateName": _prefix(replica_set.metadata.name),
+        "generateName": f"{replica_set.metadata.name}-",
         "labels": own.labels,
         "annotations": own.annotations,
         "finalizers": own.finalizers,
@@ -96,11 +94,6 @@ def pod_from_template(replica_set: ReplicaSet) -> bytes:
     given = {name: value for name, value in metadata.items() if value}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": given, "spec": template.spec}
     return msgspec.json.encode(pod)
-
-
-def _prefix(name: str) -> str:
-    """Give what pods' names begin with: the dash is left out where it makes the name too long."""
-    return f"{name}-" if len(name) < _LONGEST_NAME else name
 
 
 class PodControl:

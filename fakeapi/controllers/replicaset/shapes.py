@@ -119,7 +119,8 @@ class ReplicaSet(Struct, frozen=True):
     def reference(self) -> ObjectReference:
         """What an event about it refers to."""
         meta = self.metadata
-        return ObjectReference(API_VERSION, KIND, meta.namespace, meta.name, meta.uid)
+        place = meta.namespace, meta.name, meta.uid
+        return ObjectReference(API_VERSION, KIND, *place, meta.resource_version)
 
 
 class _ContainerStatus(Struct, rename="camel"):

@@ -123,10 +123,13 @@ def made_from(found: ReplicaSet) -> Any:
     return orjson.loads(pod_from_template(found))
 
 
-@pytest.mark.parametrize(("length", "dashed"), [(252, True), (253, False)])
-def test_pods_names_begin_with_a_dash_less_where_it_would_be_too_long(
-    *, length: int, dashed: bool
-) -> None:
-    name = "w" * length
+def test_the_longest_name_is_followed_by_a_dash_as_well() -> None:
+    name = "w" * 253
     made = made_from(replica_set(a_replica_set(name, {"app": "web"})))
-    assert made["metadata"]["generateName"] == (f"{name}-" if dashed else name)
+    assert made["metadata"]["generateName"] == f"{name}-"
+
+
+def test_an_event_refers_to_the_version_that_was_acted_on() -> None:
+    document = a_replica_set()
+    document["metadata"]["resourceVersion"] = "17"
+    assert replica_set(document).reference.document()["resourceVersion"] == "17"
