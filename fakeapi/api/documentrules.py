@@ -14,8 +14,8 @@ from typing import Any, Final
 from fakeapi.api.causes import invalid_value, missing, required, unsupported
 from fakeapi.api.crds.definitions import definition_faults, name_faults
 from fakeapi.api.errors import Cause
-from fakeapi.api.naming import wrong_config_key, wrong_dns_label, wrong_label_key
 from fakeapi.api.webhookrules import check_webhooks
+from policies.naming import wrong_config_key, wrong_dns_label, wrong_label_key
 from policies.selectors import LabelSelector, Requirement
 
 Object = Mapping[str, Any]

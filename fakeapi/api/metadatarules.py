@@ -10,7 +10,7 @@ from typing import Any
 
 from fakeapi.api.causes import invalid_value, required
 from fakeapi.api.errors import Cause
-from fakeapi.api.naming import wrong_finalizer, wrong_label_key, wrong_label_value
+from policies.naming import wrong_finalizer, wrong_label_key, wrong_label_value
 
 
 def check_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:

@@ -15,7 +15,7 @@ import orjson
 
 from fakeapi.api.causes import Shown, forbidden_field, invalid_value, required, unsupported
 from fakeapi.api.errors import Cause
-from fakeapi.api.naming import wrong_label_key
+from policies.naming import wrong_label_key
 from policies.quantity import parse_quantity
 
 Object = Mapping[str, Any]

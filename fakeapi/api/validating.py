@@ -20,12 +20,12 @@ from fakeapi.api.causes import duplicate, invalid_value, required, unsupported
 from fakeapi.api.documentrules import NAMES, WHOLE
 from fakeapi.api.errors import Cause, invalid
 from fakeapi.api.metadatarules import check_metadata
-from fakeapi.api.naming import wrong_dns_label
 from fakeapi.api.plans import Plan, plan_of
 from fakeapi.api.rules import RULES
 from fakeapi.kinds import Kind
 from fakeapi.kinds.limits import CHOICES, DNS_LABELS, RANGES, REQUIRED, UNIQUE
 from fakeapi.store import Document
+from policies.naming import wrong_dns_label
 
 _CONTENT: Final = frozenset(("spec", "template", "webhooks"))
 

@@ -20,7 +20,7 @@ from fakeapi.api.cel.references import Scope
 from fakeapi.api.cel.rules import fault_of
 from fakeapi.api.crds.conversions import REVIEWS, review_faults, service_faults, url_faults
 from fakeapi.api.errors import Cause
-from fakeapi.api.naming import (
+from policies.naming import (
     wrong_label_key,
     wrong_label_value,
     wrong_subdomain,

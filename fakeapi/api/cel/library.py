@@ -20,15 +20,15 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from fakeapi.api.cel.engine import ENGINE
 from fakeapi.api.cel.optionals import FUNCTION, optional_field
-from fakeapi.api.naming import (
+from fakeapi.api.structural.formats import FORMATS, is_uri
+from fakeapi.api.structural.patterns import compile_pattern
+from policies.naming import (
     wrong_dns1035_label,
     wrong_dns_label,
     wrong_label_key,
     wrong_label_value,
     wrong_subdomain,
 )
-from fakeapi.api.structural.formats import FORMATS, is_uri
-from fakeapi.api.structural.patterns import compile_pattern
 
 Function = Callable[..., Any]
 

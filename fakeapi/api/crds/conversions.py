@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from fakeapi.api.causes import forbidden_field, invalid_value, required, unsupported
 from fakeapi.api.errors import Cause
-from fakeapi.api.naming import wrong_dns1035_label, wrong_subdomain
 from fakeapi.api.structural.nodes import Json
+from policies.naming import wrong_dns1035_label, wrong_subdomain
 
 _STRATEGIES: Final = ("None", "Webhook")
 REVIEWS: Final = ("v1", "v1beta1")

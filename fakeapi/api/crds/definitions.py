@@ -24,8 +24,8 @@ from fakeapi.api.crds.versions import (
     version_faults,
 )
 from fakeapi.api.errors import Cause
-from fakeapi.api.naming import wrong_dns1035_label, wrong_subdomain
 from fakeapi.api.structural.nodes import Json
+from policies.naming import wrong_dns1035_label, wrong_subdomain
 
 _SCOPES: Final = ("Cluster", "Namespaced")
 _IMMUTABLE: Final = "field is immutable"

@@ -8,11 +8,11 @@ from typing import Any
 from fakeapi.api.crds.compiled import compiled
 from fakeapi.api.errors import Cause, invalid
 from fakeapi.api.metadatarules import check_custom_metadata
-from fakeapi.api.naming import wrong_label_key
 from fakeapi.api.samejson import same_json
 from fakeapi.kinds import Kind
 from fakeapi.kinds.custom import Custom
 from fakeapi.store import Document
+from policies.naming import wrong_label_key
 
 Old = Mapping[str, Any]
 _STANDARD = frozenset(("orphan", "foregroundDeletion", "kubernetes"))

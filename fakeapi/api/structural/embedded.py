@@ -15,10 +15,10 @@ from fakeapi.api.causes import invalid_value, required
 from fakeapi.api.decoding import MismatchError, decode
 from fakeapi.api.errors import Cause
 from fakeapi.api.metadatarules import check_custom_metadata
-from fakeapi.api.naming import wrong_dns1035_label
 from fakeapi.api.structural.nodes import Node
 from fakeapi.kinds.schemas import struct_of
 from fakeapi.kinds.types import Struct
+from policies.naming import wrong_dns1035_label
 
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 

@@ -18,11 +18,11 @@ from fakeapi.api.conditions import set_condition
 from fakeapi.api.deleting import precondition_failed
 from fakeapi.api.errors import StatusError, bad_request, storage_conflict
 from fakeapi.api.messages import Response
-from fakeapi.api.naming import wrong_subdomain
 from fakeapi.api.registry import Target
 from fakeapi.api.topology import topology_labels
 from fakeapi.kinds.builtin import BINDINGS, PODS
 from fakeapi.store import Document
+from policies.naming import wrong_subdomain
 
 _SCHEDULED: Final = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
 
