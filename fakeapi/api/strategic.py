@@ -1,210 +1,47 @@
-"""Strategic merge patch: a merge patch that knows how the elements of lists are told apart.
+"""Strategic merge patches of any kind: which lists have keys is said by its structural type.
 
-Maps merge as in a JSON merge patch. A list with a merge key (``containers`` by ``name``) merges
-element by element: a patch element changes the one with the same key, or is appended. A list of
-scalars marked as a set is united. Any other list is replaced. Directives inside the patch:
-
-- ``$patch: replace`` in a map: this map replaces instead of merging; in an element of a merged
-  list: the patch's other elements replace the whole list;
-- ``$patch: delete``: the map, or the element with this key, goes;
-- ``$deleteFromPrimitiveList/NAME: […]``: these values go from the set ``NAME``;
-- ``$setElementOrder/NAME: […]``: the order of the list afterwards;
-- ``$retainKeys: […]``: of the map's keys only these stay (the others of a union go).
-
-The elements that a patch names get the order that it names them in. Those it does not name stand in
-the order they had, each before the first named one that it stood before.
-
-Which lists have keys is said by the kind's structural type (:mod:`fakeapi.kinds.types`); what a
-type does not know merges as in a JSON merge patch.
-
-Source: k8s.io/apimachinery/pkg/util/strategicpatch/patch.go.
+How they merge stands in :mod:`extender.kube.strategic`, what types there are in
+:mod:`fakeapi.kinds.types`; what a type does not know merges as in a JSON merge patch.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
+from extender.kube import strategic
+from extender.kube.strategic import PatchError
 from fakeapi.api.errors import bad_request
 from fakeapi.kinds import Kind
-from fakeapi.kinds.types import UNTYPED, ListType, Merge, Struct, Type, child, schema_of
-
-_PATCH: Final = "$patch"
-_RETAIN: Final = "$retainKeys"
-_ORDER: Final = "$setElementOrder/"
-_DELETE: Final = "$deleteFromPrimitiveList/"
+from fakeapi.kinds.types import UNTYPED, ListType, Struct, Type, child, schema_of
 
 
 def strategic_merge(
     kind: Kind, document: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Give ``document`` with ``patch`` merged in; raises StatusError (400) if it is malformed."""
-    return _merge_map(schema_of(kind), document, patch)
+    try:
+        return strategic.strategic_merge(TYPES, schema_of(kind), document, patch)
+    except PatchError as error:
+        raise bad_request(str(error)) from None
 
 
-def _merge_map(shape: Type, target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    directive = patch.get(_PATCH)
-    if directive == "replace":
-        return {key: value for key, value in patch.items() if key != _PATCH}
-    if directive == "delete":
-        return {}
-    if directive is not None and directive != "merge":
-        raise bad_request(f"unknown patch directive: {directive!r}")
-    merged = _retain(dict(target), patch.get(_RETAIN))
-    for key, value in patch.items():
-        if not key.startswith("$"):
-            _merge_key(shape, key, merged, value)
-    for key, value in patch.items():
-        _apply_list_directive(shape, merged, key, value, target)
-    return merged
+class _Types:
+    """What structural types say of merging."""
+
+    def child(self, shape: Type, key: str) -> Type:
+        return child(shape, key)
+
+    def element(self, shape: Type) -> Type:
+        return shape.element if isinstance(shape, ListType) else UNTYPED
+
+    def merge_key(self, shape: Type) -> str | None:
+        merge = shape.merge if isinstance(shape, ListType) else None
+        return None if merge is None else merge.key
+
+    def replaces(self, shape: Type, key: str) -> bool:
+        field = shape.fields.get(key) if isinstance(shape, Struct) else None
+        return field is not None and field.replaces
 
 
-def _merge_key(shape: Type, key: str, merged: dict[str, Any], value: Any) -> None:
-    present = merged.get(key)
-    below = child(shape, key)
-    merge = below.merge if isinstance(below, ListType) else None
-    if value is None:
-        merged.pop(key, None)
-    elif isinstance(value, dict) and not _replaces(shape, key):
-        merged[key] = _merge_map(below, present if isinstance(present, dict) else {}, value)
-    elif not isinstance(value, list) or merge is None:
-        merged[key] = value
-    elif merge.key:
-        element = below.element if isinstance(below, ListType) else UNTYPED
-        if isinstance(present, list):
-            merged[key] = _merge_list(merge, element, present, value)
-        else:
-            merged[key] = _new_list(element, value)
-    else:
-        merged[key] = _unite(_list(present), value)
-
-
-def _replaces(shape: Type, key: str) -> bool:
-    field = shape.fields.get(key) if isinstance(shape, Struct) else None
-    return field is not None and field.replaces
-
-
-def _new_list(shape: Type, patch: list[Any]) -> list[Any]:
-    """Give the list where there was none: nothing merges, not even elements of the same key."""
-    return [
-        _merge_map(shape, {}, element) if isinstance(element, dict) else element
-        for element in patch
-        if not (isinstance(element, dict) and _PATCH in element)
-    ]
-
-
-def _merge_list(merge: Merge, shape: Type, target: list[Any], patch: list[Any]) -> list[Any]:
-    key = merge.key
-    elements = [_element(key, element) for element in patch]
-    if any(element.get(_PATCH) == "replace" for element in elements):
-        return [element for element in elements if _PATCH not in element]
-    merged = _by_key(key, target)
-    for element in elements:
-        identity = _identity(key, element)
-        if element.get(_PATCH) == "delete":
-            merged.pop(identity, None)
-        else:
-            present = merged.get(identity)
-            base = present if isinstance(present, dict) else {}
-            merged[identity] = _merge_map(shape, base, element)
-    return _arrange(key, list(merged.values()), elements, target)
-
-
-def _element(key: str, element: Any) -> Mapping[str, Any]:
-    """Check that an element of a merged list bears its key."""
-    if not isinstance(element, dict):
-        raise bad_request(f"error decoding patch: expected an object with merge key {key!r}")
-    if key not in element and element.get(_PATCH) != "replace":
-        raise bad_request(f"map: {element} does not contain declared merge key: {key}")
-    return element
-
-
-def _apply_list_directive(
-    shape: Type, merged: dict[str, Any], directive: str, value: Any, before: Mapping[str, Any]
-) -> None:
-    for prefix in (_DELETE, _ORDER):
-        if directive.startswith(prefix):
-            name = directive.removeprefix(prefix)
-            if not isinstance(value, list):
-                raise bad_request(f"error decoding patch: {directive} must be a list")
-            if not isinstance(merged.get(name), list):
-                continue
-            if prefix == _DELETE:
-                merged[name] = _without(merged[name], value)
-            else:
-                key = _merge_key_of(shape, name)
-                merged[name] = _arrange(key, merged[name], value, _list(before.get(name)))
-
-
-def _merge_key_of(shape: Type, name: str) -> str:
-    below = child(shape, name)
-    return below.merge.key if isinstance(below, ListType) and below.merge else ""
-
-
-def _without(present: list[Any], values: list[Any]) -> list[Any]:
-    gone = {_identity("", value) for value in values}
-    return [element for element in present if _identity("", element) not in gone]
-
-
-def _arrange(
-    key: str, present: list[Any], named: Sequence[Any], before: Sequence[Any]
-) -> list[Any]:
-    """Order a list by what a patch names, and the rest by the list as it was ``before``."""
-    wanted, had = _ranks(key, named), _ranks(key, before)
-    identified = [(_identity(key, element), element) for element in present]
-    ours = sorted((e for e in identified if e[0] in wanted), key=lambda e: wanted[e[0]])
-    others = [e for e in identified if e[0] not in wanted]
-    arranged, rest = [], deque(others)
-    for identity, element in ours:
-        while rest and _stood_before(had, rest[0][0], identity):
-            arranged.append(rest.popleft()[1])
-        arranged.append(element)
-    return arranged + [element for _, element in rest]
-
-
-def _ranks(key: str, elements: Sequence[Any]) -> dict[bytes, int]:
-    ranks: dict[bytes, int] = {}
-    for rank, element in enumerate(elements):
-        ranks.setdefault(_identity(key, element), rank)
-    return ranks
-
-
-def _stood_before(had: Mapping[bytes, int], one: bytes, other: bytes) -> bool:
-    return one in had and other in had and had[one] < had[other]
-
-
-def _by_key(key: str, elements: list[Any]) -> dict[bytes, Any]:
-    """Index elements by their merge key; of several with one key, only the first can be found."""
-    found: dict[bytes, Any] = {}
-    for index, element in enumerate(elements):
-        identity = _identity(key, element)
-        found[b"#%d" % index if identity in found else identity] = element
-    return found
-
-
-def _identity(key: str, element: Any) -> bytes:
-    """Give what tells elements apart, hashable (so that long lists merge in linear time)."""
-    keyed = key and isinstance(element, dict) and key in element
-    return orjson.dumps(element[key] if keyed else element)
-
-
-def _retain(target: dict[str, Any], keys: Any) -> dict[str, Any]:
-    if keys is None:
-        return target
-    if not isinstance(keys, list):
-        raise bad_request(f"error decoding patch: {_RETAIN} must be a list")
-    return {key: value for key, value in target.items() if key in keys}
-
-
-def _unite(present: list[Any], values: list[Any]) -> list[Any]:
-    united = {_identity("", value): value for value in present}
-    for value in values:
-        united.setdefault(_identity("", value), value)
-    return _arrange("", list(united.values()), values, present)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+TYPES: Final = _Types()
