@@ -87,8 +87,15 @@ def decoded(
     kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
 ) -> T:
     """Decode ``raw`` and ``convert`` it; a failure becomes an ObjectError naming the object."""
+    return decoded_unnamed(kind, decoder, raw, lambda shape: convert(_named(shape)))
+
+
+def decoded_unnamed(
+    kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
+) -> T:
+    """Do the same with an object that may be without a name, since it is only being created."""
     try:
-        return convert(_named(decoder.decode(raw)))
+        return convert(decoder.decode(raw))
     except msgspec.ValidationError as error:
         problem = _located(str(error))
     except msgspec.DecodeError as error:

@@ -37,15 +37,20 @@ def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) 
 
     ``changes`` are further faults: those of the way from the object that it replaces.
     """
-    name = NAMES.get(kind.resource)
-    causes = [*name(document, "")] if name is not None else []
-    causes += check_metadata(document["metadata"], "metadata")
-    for check in WHOLE.get(kind.resource, ()):
-        causes.extend(check(document, ""))
-    causes.extend(_visit(_plan(kind), document, ""))
-    causes.extend(changes)
+    causes = [*faults_of(kind, document), *changes]
     if causes:
         raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
+
+
+def faults_of(kind: Kind, document: Document) -> Iterator[Cause]:
+    """Give all faults of an object by itself."""
+    name = NAMES.get(kind.resource)
+    if name is not None:
+        yield from name(document, "")
+    yield from check_metadata(document["metadata"], "metadata")
+    for check in WHOLE.get(kind.resource, ()):
+        yield from check(document, "")
+    yield from _visit(_plan(kind), document, "")
 
 
 def _visit(plan: Plan[Check], target: Mapping[str, Any], path: str) -> Iterator[Cause]:

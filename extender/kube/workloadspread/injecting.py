@@ -1,0 +1,124 @@
+"""What a subset says, put into pods: into new ones all of it, into others what concerns metadata.
+
+A pod may have any fields, so these functions go from JSON to JSON. None changes what it is given;
+what stays the same may be shared with the result.
+
+Sources: openkruise/kruise pkg/util/workloadspread/workloadspread.go (injectWorkloadSpreadIntoPod),
+and pkg/controller/workloadspread (patchFavoriteSubsetMetadataToPod, podPreferredScore).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from extender.kube.strategic import PatchError
+from extender.kube.workloadspread.podpatch import patch_pod
+from extender.kube.workloadspread.pods import DELETION_COST, MATCHED, write_injection
+from extender.kube.workloadspread.reading import without_empty
+from extender.kube.workloadspread.spreads import WrittenSpread
+from policies.spreading.model import Injection
+
+Document = Mapping[str, Any]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def inject(pod: Document, spread: WrittenSpread, subset: str, uid: str = "") -> dict[str, Any]:
+    """Give a new pod as a member of a subset: tolerations, affinity, patch and annotation.
+
+    ``uid`` is what the pod was written down as, if it has no name. Raises PatchError.
+    """
+    written = spread.subset(subset)
+    injected = {**pod, "spec": _placed(pod.get("spec") or {}, written)}
+    if written.get("patch") is not None:
+        injected = _patched(injected, written["patch"])
+    annotation = write_injection(Injection(spread.spread.name, subset, uid))
+    return _annotated(injected, {MATCHED: annotation})
+
+
+def adoption_patch(spread: WrittenSpread, subset: str) -> dict[str, Any]:
+    """Give the strategic merge patch for a pod that is found to be of a subset.
+
+    It has the annotation and, unless the WorkloadSpread says otherwise, what the subset's patch
+    says of metadata.
+    """
+    patch = spread.subset(subset).get("patch")
+    metadata: Document = {}
+    if isinstance(patch, Mapping) and not spread.spread.keeps_metadata:
+        found = patch.get("metadata")
+        metadata = found if isinstance(found, Mapping) else {}
+    annotation = write_injection(Injection(spread.spread.name, subset))
+    return _annotated({"metadata": metadata}, {MATCHED: annotation})
+
+
+def cost_patch(cost: str) -> dict[str, Any]:
+    """Give the strategic merge patch that sets a pod's deletion cost."""
+    return _annotated({}, {DELETION_COST: cost})
+
+
+def is_as_patched(pod: Document, subset: Document) -> bool:
+    """Tell whether a subset's patch would change nothing about a pod but annotations."""
+    try:
+        patched = patch_pod(pod, subset.get("patch"))
+    except PatchError:
+        return False
+    return _without_annotations(patched) == _without_annotations(pod)
+
+
+def _placed(spec: Document, subset: Document) -> dict[str, Any]:
+    """Give a pod's spec with a subset's tolerations and affinity."""
+    placed = dict(spec)
+    tolerations = subset.get("tolerations") or []
+    if tolerations:
+        placed["tolerations"] = [*(spec.get("tolerations") or ()), *tolerations]
+    affinity = spec.get("affinity") or {}
+    of_nodes = dict(affinity.get("nodeAffinity") or {})
+    preferred = subset.get("preferredNodeSelector") or []
+    if preferred:
+        of_nodes[_PREFERRED] = [*(of_nodes.get(_PREFERRED) or ()), *preferred]
+    required = subset.get("requiredNodeSelector")
+    if required is not None:
+        of_nodes[_REQUIRED] = _narrowed(of_nodes.get(_REQUIRED) or {}, required)
+    return {**placed, "affinity": {**affinity, "nodeAffinity": of_nodes}}
+
+
+def _narrowed(selector: Document, required: Document) -> dict[str, Any]:
+    """Give a node selector each of whose terms asks for what ``required`` asks for, too."""
+    terms = selector.get("nodeSelectorTerms") or []
+    narrowed = [_both(term, required) for term in terms] or [dict(required)]
+    return {**selector, "nodeSelectorTerms": narrowed}
+
+
+def _both(term: Document, required: Document) -> dict[str, Any]:
+    both = dict(term)
+    for name in ("matchExpressions", "matchFields"):
+        asked = [*(term.get(name) or ()), *(required.get(name) or ())]
+        if asked:
+            both[name] = asked
+    return both
+
+
+def _patched(pod: Document, patch: object) -> dict[str, Any]:
+    """Give a pod with a subset's patch; one of another priority class is given its priority anew.
+
+    The API server set the priority before, and sets it again once the pod has none.
+    """
+    patched = patch_pod(pod, patch)
+    spec = patched.get("spec") or {}
+    if (spec.get("priorityClassName") or "") != (pod["spec"].get("priorityClassName") or ""):
+        spec = {name: value for name, value in spec.items() if name != "priority"}
+        return {**patched, "spec": spec}
+    return patched
+
+
+def _annotated(document: Document, annotations: Mapping[str, str]) -> dict[str, Any]:
+    metadata = document.get("metadata") or {}
+    present = metadata.get("annotations") or {}
+    return {**document, "metadata": {**metadata, "annotations": {**present, **annotations}}}
+
+
+def _without_annotations(pod: Document) -> object:
+    metadata = {**(pod.get("metadata") or {}), "annotations": None}
+    return without_empty({**pod, "metadata": metadata})

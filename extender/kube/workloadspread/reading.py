@@ -1,0 +1,64 @@
+"""What all of these objects have in common: owners, node selector terms, times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from extender.kube.pods import epoch_ns
+from extender.kube.shapes import Expression, OwnerReference, SelectorTerm, TolerationShape
+from policies.selectors import Toleration
+from policies.spreading import model
+from policies.spreading.references import Reference
+
+
+def moment(time: datetime | None) -> int | None:
+    """Give a time in nanoseconds since the epoch."""
+    return None if time is None else epoch_ns(time)
+
+
+def own_uid(uid: str | None, kind: str, name: str) -> str:
+    """Give an object's UID; one written by hand has none, and is told apart by kind and name."""
+    return uid or f"{kind}/{name}"
+
+
+def owner_of(shape: OwnerReference) -> Reference:
+    """Read an owner reference."""
+    uid = own_uid(shape.uid, shape.kind, shape.name)
+    return Reference(shape.apiVersion, shape.kind, shape.name, uid)
+
+
+def controller_of(owners: Iterable[OwnerReference] | None) -> Reference | None:
+    """Give the owner that manages an object, or None."""
+    return next((owner_of(each) for each in owners or () if each.controller), None)
+
+
+def term_of(shape: SelectorTerm) -> model.NodeTerm:
+    """Read a node selector term as it is written."""
+    return model.NodeTerm(
+        expressions=tuple(map(_expression, shape.matchExpressions or ())),
+        fields=tuple(map(_expression, shape.matchFields or ())),
+    )
+
+
+def toleration_of(shape: TolerationShape) -> Toleration:
+    """Read a toleration."""
+    return Toleration(shape.key or "", shape.operator or "", shape.value or "", shape.effect or "")
+
+
+def without_empty(value: object) -> object:
+    """Give JSON without nulls, empty texts, lists and objects: Go's decoder sees none of them."""
+    if isinstance(value, dict):
+        below = {key: without_empty(each) for key, each in value.items()}
+        return {key: each for key, each in below.items() if not _is_empty(each)}
+    if isinstance(value, list):
+        return [without_empty(each) for each in value]
+    return value
+
+
+def _expression(shape: Expression) -> model.Expression:
+    return model.Expression(shape.key, shape.operator, tuple(shape.values or ()))
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ("", {}, [])

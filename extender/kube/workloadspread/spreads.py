@@ -1,0 +1,204 @@
+"""WorkloadSpreads, read from either version, and their status, written as v1beta1 has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from extender.kube.decoding import FieldError, ObjectError, decoded, label_selector_of
+from extender.kube.events import rfc3339
+from extender.kube.pods import epoch_ns
+from extender.kube.workloadspread import shapes
+from extender.kube.workloadspread.conversion import V1BETA1, UnknownVersionError, convert
+from extender.kube.workloadspread.reading import moment, term_of, toleration_of
+from policies.spreading import model
+from policies.spreading.references import Reference
+
+IGNORE_PATCH: Final = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
+
+_KIND: Final = "WorkloadSpread"
+_decoder = msgspec.json.Decoder(shapes.SpreadShape)
+_documents = msgspec.json.Decoder(dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSpread:
+    """A WorkloadSpread as decisions read it, and as JSON of v1beta1."""
+
+    spread: model.Spread
+    document: Mapping[str, Any]
+
+    def subset(self, name: str) -> Mapping[str, Any]:
+        """Give a subset as JSON. Raises KeyError."""
+        for subset in self.document["spec"]["subsets"]:
+            if subset.get("name") == name:
+                return MappingProxyType(subset)
+        raise KeyError(name)
+
+
+def decode_spread(raw: bytes) -> WrittenSpread:
+    """Read a WorkloadSpread of any version. Raises ObjectError."""
+    document = _document(raw)
+    encoded = raw if document.get("apiVersion") == V1BETA1 else msgspec.json.encode(document)
+    return WrittenSpread(decoded(_KIND, _decoder, encoded, _spread), document)
+
+
+def encode_status(status: model.Status) -> dict[str, Any]:
+    """Give a status as JSON, without what is empty."""
+    document: dict[str, Any] = {}
+    if status.observed_generation:
+        document["observedGeneration"] = status.observed_generation
+    if status.subsets:
+        document["subsetStatuses"] = _entries(status.subsets)
+    if status.versions:
+        document["versionedSubsetStatuses"] = {
+            version: _entries(subsets) for version, subsets in status.versions.items()
+        }
+    return document
+
+
+def _document(raw: bytes) -> dict[str, Any]:
+    """Read the JSON, and make v1beta1 of it."""
+    try:
+        return convert(_documents.decode(raw), V1BETA1)
+    except UnknownVersionError as error:
+        raise ObjectError(f"{_KIND}: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        decoded(_KIND, _decoder, raw, _spread)  # says what is wrong
+        raise
+
+
+def _spread(shape: shapes.SpreadShape) -> model.Spread:
+    meta, spec = shape.metadata, shape.spec or shapes.SpreadSpec()
+    ignores = (meta.annotations or {}).get(IGNORE_PATCH, "").casefold() == "true"
+    return model.Spread(
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        target=_target(spec.target_ref),
+        subsets=tuple(map(_subset, spec.subsets or ())),
+        uid=meta.uid or "",
+        resource_version=meta.resourceVersion or "",
+        generation=meta.generation or 0,
+        terminating=meta.deletionTimestamp is not None,
+        target_filter=None if spec.target_filter is None else _filter(spec.target_filter),
+        strategy=_strategy(spec.schedule_strategy or shapes.StrategyShape()),
+        keeps_metadata=ignores,
+        status=_status(shape.status or shapes.SpreadStatus()),
+    )
+
+
+def _target(shape: shapes.TargetShape | None) -> Reference | None:
+    return None if shape is None else Reference(shape.api_version, shape.kind, shape.name)
+
+
+def _filter(shape: shapes.FilterShape) -> model.TargetFilter:
+    paths = tuple(shape.replicas_path_list or ())
+    try:
+        selector = label_selector_of("selector", shape.selector)
+    except FieldError as error:
+        return model.TargetFilter(
+            problem=str(error).removeprefix("selector: "), replicas_paths=paths
+        )
+    return model.TargetFilter(selector, replicas_paths=paths)
+
+
+def _strategy(shape: shapes.StrategyShape) -> model.Strategy:
+    adaptive = shape.adaptive
+    if adaptive is None:
+        return model.Strategy(shape.type or "")
+    return model.Strategy(
+        shape.type or "",
+        model.Adaptive(
+            simulates=not adaptive.disable_simulation_schedule,
+            critical_seconds=adaptive.reschedule_critical_seconds,
+        ),
+    )
+
+
+def _subset(shape: shapes.SubsetShape) -> model.Subset:
+    required = shape.required_node_selector
+    return model.Subset(
+        name=shape.name,
+        max_replicas=shape.max_replicas,
+        required=None if required is None else term_of(required),
+        preferred=tuple(
+            model.Preference(each.weight, term_of(each.preference))
+            for each in shape.preferred_node_selector or ()
+        ),
+        tolerations=tuple(
+            model.SubsetToleration(toleration_of(each), each.toleration_seconds is not None)
+            for each in shape.tolerations or ()
+        ),
+        patched=shape.patch is not None,
+    )
+
+
+def _status(shape: shapes.SpreadStatus) -> model.Status:
+    versions = shape.versioned_subset_statuses or {}
+    return model.Status(
+        observed_generation=shape.observed_generation or 0,
+        subsets=tuple(map(_subset_status, shape.subset_statuses or ())),
+        versions={
+            version: tuple(map(_subset_status, subsets or ()))
+            for version, subsets in versions.items()
+        },
+    )
+
+
+def _subset_status(shape: shapes.SubsetStatusShape) -> model.SubsetStatus:
+    return model.SubsetStatus(
+        name=shape.name,
+        missing=shape.missing_replicas,
+        replicas=shape.replicas,
+        creating=_moments(shape.creating_pods),
+        deleting=_moments(shape.deleting_pods),
+        conditions=tuple(map(_condition, shape.conditions or ())),
+    )
+
+
+def _moments(written: Mapping[str, datetime] | None) -> Mapping[str, int]:
+    return {name: epoch_ns(time) for name, time in (written or {}).items()}
+
+
+def _condition(shape: shapes.ConditionShape) -> model.Condition:
+    return model.Condition(
+        type=shape.type,
+        status=shape.status,
+        reason=shape.reason or "",
+        message=shape.message or "",
+        changed_ns=moment(shape.last_transition_time),
+        observed_generation=shape.observed_generation or 0,
+    )
+
+
+def _entries(subsets: Iterable[model.SubsetStatus]) -> list[dict[str, Any]]:
+    return [_entry(each) for each in subsets]
+
+
+def _entry(status: model.SubsetStatus) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": status.name, "replicas": status.replicas}
+    if status.conditions:
+        entry["conditions"] = [_written_condition(each) for each in status.conditions]
+    entry["missingReplicas"] = status.missing
+    for name, pods in (("creatingPods", status.creating), ("deletingPods", status.deleting)):
+        if pods:
+            entry[name] = {pod: rfc3339(at_ns) for pod, at_ns in pods.items()}
+    return entry
+
+
+def _written_condition(condition: model.Condition) -> dict[str, Any]:
+    written: dict[str, Any] = {"type": condition.type, "status": condition.status}
+    if condition.observed_generation:
+        written["observedGeneration"] = condition.observed_generation
+    changed = condition.changed_ns
+    return {
+        **written,
+        "lastTransitionTime": None if changed is None else rfc3339(changed),
+        "reason": condition.reason,
+        "message": condition.message,
+    }

@@ -1,0 +1,195 @@
+"""Workloads, the kinds between them and their pods, and the list of kinds that may be targeted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from extender.kube.decoding import (
+    FieldError,
+    ObjectError,
+    decoded,
+    label_selector_of,
+)
+from extender.kube.workloadspread import shapes
+from extender.kube.workloadspread.reading import controller_of, own_uid, without_empty
+from policies.selector_texts import parse_label_selector
+from policies.selectors import LabelSelector, SelectorError
+from policies.spreading.paths import PathError, nested_integer
+from policies.spreading.references import (
+    CLONE_SET,
+    DEPLOYMENT,
+    JOB,
+    KRUISE,
+    NATIVE_KINDS,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    ApiVersionError,
+    Identity,
+    parse_group_version,
+)
+from policies.spreading.versions import TEMPLATE_HASH
+from policies.spreading.workloads import AllowedKind, Scale, Whitelist, Workload
+
+CONFIGURATION: Final = "kruise-configuration"
+WHITELIST_KEY: Final = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
+REVISION: Final = "deployment.kubernetes.io/revision"
+
+_USUAL: Final = {
+    CLONE_SET: f"{KRUISE}/v1alpha1",
+    DEPLOYMENT: "apps/v1",
+    JOB: "batch/v1",
+    REPLICA_SET: "apps/v1",
+    REPLICATION_CONTROLLER: "v1",
+    STATEFUL_SET: "apps/v1",
+}
+"""The apiVersion of the items of a typed list, which need not say it."""
+
+_workloads = msgspec.json.Decoder(shapes.WorkloadShape)
+_others = msgspec.json.Decoder(shapes.AnyShape)
+_documents = msgspec.json.Decoder(dict[str, Any])
+_config_maps = msgspec.json.Decoder(shapes.ConfigMapShape)
+_definitions = msgspec.json.Decoder(shapes.DefinitionShape)
+
+
+class ScaledKind(NamedTuple):
+    """A kind with a scale subresource: where its objects have what a scale says."""
+
+    group: str
+    kind: str
+    replicas_path: str
+    selector_path: str
+
+
+def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) -> Workload:
+    """Read an object of any kind that may own pods. Raises ObjectError.
+
+    ``scaled`` are kinds that somebody has defined, and that have a scale subresource.
+    """
+    meta = decoded(kind, _others, raw, lambda shape: shape.metadata)
+    document = _documents.decode(raw)
+    try:
+        group, version = parse_group_version(document.get("apiVersion") or _USUAL.get(kind, ""))
+    except ApiVersionError as error:
+        raise ObjectError(f"{kind} {meta.name}: apiVersion: {error}") from None
+    workload = Workload(
+        identity=Identity(group, kind, meta.name),
+        namespace=meta.namespace or "default",
+        version=version,
+        uid=own_uid(meta.uid, kind, meta.name),
+        labels=meta.labels or {},
+        generation=meta.generation or 0,
+        terminating=meta.deletionTimestamp is not None,
+        controller=controller_of(meta.ownerReferences),
+        deployment_revision=(meta.annotations or {}).get(REVISION, ""),
+        document=document,
+    )
+    if group in NATIVE_KINDS.get(kind, ()):
+        return decoded(kind, _workloads, raw, lambda shape: _with_known(workload, shape))
+    paths = next((each for each in scaled if (each.group, each.kind) == (group, kind)), None)
+    return workload if paths is None else replace(workload, scale=_scale(paths, document))
+
+
+def decode_scaled_kinds(raw: bytes) -> list[ScaledKind]:
+    """Read from a CustomResourceDefinition which scale its kind has. Raises ObjectError."""
+    return decoded("CustomResourceDefinition", _definitions, raw, _scaled_kinds)
+
+
+def decode_whitelist(raw: bytes) -> Whitelist:
+    """Read the kinds that may be targeted from OpenKruise's configuration. Raises ObjectError.
+
+    Keys may have any case, as Go decodes them.
+    """
+    return decoded("ConfigMap", _config_maps, raw, _whitelist)
+
+
+def _with_known(workload: Workload, shape: shapes.WorkloadShape) -> Workload:
+    spec, status = shape.spec or shapes.WorkloadSpec(), shape.status or shapes.WorkloadStatus()
+    return replace(
+        workload,
+        selector=label_selector_of("spec.selector", spec.selector),
+        replicas=1 if spec.replicas is None else spec.replicas,
+        parallelism=1 if spec.parallelism is None else spec.parallelism,
+        template=_comparable(spec.template),
+        observed_generation=status.observed_generation or 0,
+        update_revision=status.update_revision or "",
+        current_revision=status.current_revision or "",
+    )
+
+
+def _comparable(template: object) -> object:
+    """Give a pod template without its hash, and without what is empty."""
+    said = without_empty(template)
+    if not isinstance(said, dict) or not isinstance(said.get("metadata"), dict):
+        return said
+    labels = said["metadata"].get("labels")
+    if isinstance(labels, dict):
+        labels.pop(TEMPLATE_HASH, None)
+    return without_empty(said)
+
+
+def _scale(paths: ScaledKind, document: Mapping[str, Any]) -> Scale:
+    """Make the scale of an object, as an API server would."""
+    try:
+        replicas = nested_integer(document, paths.replicas_path.strip(".").split("."))
+    except PathError:
+        replicas = 0
+    return Scale(replicas, _scale_selector(paths.selector_path, document))
+
+
+def _scale_selector(path: str, document: object) -> LabelSelector | None:
+    found = document
+    for step in path.strip(".").split(".") if path else ():
+        found = found.get(step) if isinstance(found, dict) else None
+    if not path or not isinstance(found, str) or not found:
+        return None
+    try:
+        return parse_label_selector(found)
+    except SelectorError:
+        return None
+
+
+def _scaled_kinds(shape: shapes.DefinitionShape) -> list[ScaledKind]:
+    spec = shape.spec or shapes.DefinitionSpec()
+    scales = [
+        version.subresources.scale
+        for version in spec.versions or ()
+        if version.subresources is not None and version.subresources.scale is not None
+    ]
+    return [
+        ScaledKind(
+            spec.group, spec.names.kind, scale.spec_replicas_path, scale.label_selector_path or ""
+        )
+        for scale in scales[:1]
+    ]
+
+
+def _whitelist(shape: shapes.ConfigMapShape) -> Whitelist:
+    text = (shape.data or {}).get(WHITELIST_KEY)
+    if text is None:
+        return Whitelist()
+    try:
+        written = _folded(_documents.decode(text)).get("workloads") or []
+        return Whitelist(tuple(_allowed(_folded(each)) for each in written))
+    except (msgspec.DecodeError, RecursionError, AttributeError, TypeError):
+        told = 'expected JSON such as {"workloads": [{"Group": …, "Kind": …}]}'
+        raise FieldError(f"data.{WHITELIST_KEY}", told) from None
+
+
+def _allowed(written: Mapping[str, Any]) -> AllowedKind:
+    below = [_folded(each) for each in written.get("subresources") or ()]
+    return AllowedKind(
+        group=written.get("group") or "",
+        version=written.get("version") or "",
+        kind=written.get("kind") or "",
+        replicas_path=written.get("replicaspath") or "",
+        below=tuple((each.get("group") or "", each.get("kind") or "") for each in below),
+    )
+
+
+def _folded(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.casefold(): value for key, value in written.items()}

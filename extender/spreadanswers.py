@@ -1,0 +1,107 @@
+"""Answers for pods that come and go: what is decided, and the pod as it becomes.
+
+This is what a webhook does between reading a request and writing the answer, and what ``explain
+spread --pod`` shows. A pod is tried on the nodes of a subset as it would be if it were put into it,
+by the filters that kube-scheduler would ask.
+
+Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (mutatingPod).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from extender.kube.decoding import ObjectError
+from extender.kube.pods import decode_written_pod
+from extender.kube.strategic import PatchError
+from extender.kube.workloadspread.injecting import inject
+from extender.kube.workloadspread.spreads import WrittenSpread
+from policies import decide_filter
+from policies.model import Snapshot
+from policies.rules import Rules
+from policies.spreading.admitting import Admission, Asking, NewId, admit_creation
+from policies.spreading.choosing import Simulate
+from policies.spreading.model import Spread, SpreadPod, Subset
+from policies.wording import unfit
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is decided of a pod, and the pod, which is another one only if it is put into a subset.
+
+    A pod that cannot be put into its subset is refused, but what was decided stays to be written.
+    """
+
+    admission: Admission
+    pod: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A cluster to try pods on, and the rules to try them by."""
+
+    snapshot: Snapshot
+    rules: Rules
+
+
+def answer_creation(
+    pod: SpreadPod,
+    document: Document,
+    spreads: Iterable[WrittenSpread],
+    asking: Asking,
+    new_id: NewId,
+    trial: Trial | None,
+) -> Answer:
+    """Answer for a new pod; ``spreads`` are those of its namespace.
+
+    Without a ``trial`` no pod is tried.
+    """
+    by_name = {each.spread.name: each for each in spreads}
+    simulate = None if trial is None else _simulation(document, by_name, trial)
+    values = [each.spread for each in by_name.values()]
+    admission = admit_creation(pod, values, asking, new_id, simulate)
+    if admission.spread is None or admission.subset is None:
+        return Answer(admission, document)
+    try:
+        injected = inject(document, by_name[admission.spread], admission.subset, admission.uid)
+    except PatchError as error:
+        return Answer(replace(admission, refusal=str(error)), document)
+    return Answer(admission, injected)
+
+
+def misfit(document: Document, trial: Trial) -> str:
+    """Say why a pod fits no node; "" if it fits some, or if nothing can be said.
+
+    Nothing can be said where no node is known, or if the pod makes no sense.
+    """
+    metadata = {**(document.get("metadata") or {}), "name": "trial"}
+    try:
+        pod = decode_written_pod(
+            msgspec.json.encode({**document, "metadata": metadata}), trial.rules.release
+        )
+    except ObjectError:
+        return ""
+    decision = decide_filter(pod, trial.snapshot, trial.rules)
+    if decision.feasible or not trial.snapshot.nodes:
+        return ""
+    reasons = Counter(each for why in decision.rejected.values() for each in why.reasons)
+    told = unfit(len(decision.rejected), decision.conflict, reasons, trial.rules.release)
+    return f"A pod of this shape fits no node: {told}"
+
+
+def _simulation(document: Document, spreads: Mapping[str, WrittenSpread], trial: Trial) -> Simulate:
+    def simulate(spread: Spread, subset: Subset) -> str:
+        try:
+            injected = inject(document, spreads[spread.name], subset.name)
+        except PatchError:
+            return ""  # which is told when the pod is put into the subset
+        return misfit(injected, trial)
+
+    return simulate

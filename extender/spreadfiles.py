@@ -1,0 +1,182 @@
+"""WorkloadSpreads read from files, with all that they speak of: targets, pods, owners and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import msgspec
+
+from extender.kube.decoding import Decode, ObjectError, Unreadable, tolerant, unreadable
+from extender.kube.manifests import Manifest, read_manifests
+from extender.kube.objects import decode_node
+from extender.kube.workloadspread.injecting import is_as_patched
+from extender.kube.workloadspread.pods import decode_spread_pod
+from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
+from extender.kube.workloadspread.workloads import (
+    CONFIGURATION,
+    ScaledKind,
+    decode_scaled_kinds,
+    decode_whitelist,
+    decode_workload,
+)
+from extender.sinks import Table
+from policies.model import Node
+from policies.spreading.grouping import Surroundings
+from policies.spreading.model import Spread, SpreadPod, Subset
+from policies.spreading.owners import Owners
+from policies.spreading.references import REPLICA_SET, Identity, Reference
+from policies.spreading.targets import Target
+from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+
+T = TypeVar("T")
+
+_SPREAD = "WorkloadSpread"
+_KRUISE_NAMESPACE = "kruise-system"
+
+
+class SpreadFileError(ValueError):
+    """A WorkloadSpread is not there, or cannot be read; the text says which, and where."""
+
+
+class SpreadFiles:
+    """The objects of some files, as far as WorkloadSpreads speak of them.
+
+    Objects are decoded when somebody asks for them. A broken one is set aside with one warning.
+    """
+
+    def __init__(self, manifests: Sequence[Manifest], place: str) -> None:
+        self._manifests = manifests
+        self._place = place
+
+    def spread(self, key: str) -> WrittenSpread:
+        """Give the WorkloadSpread ``namespace/name``. Raises SpreadFileError."""
+        found = self.spreads.get(key)
+        if found is not None:
+            return found
+        for manifest in self._of_kind(_SPREAD):
+            if _key(manifest) == key:
+                spread_in(manifest)
+        raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._place}")
+
+    @cached_property
+    def spreads(self) -> Mapping[str, WrittenSpread]:
+        """All WorkloadSpreads that can be read, by key."""
+        return self._table(_SPREAD, decode_spread, lambda each: each.spread.key)
+
+    def spreads_of(self, namespace: str) -> list[WrittenSpread]:
+        """Give the WorkloadSpreads of a namespace, by name."""
+        found = [each for each in self.spreads.values() if each.spread.namespace == namespace]
+        return sorted(found, key=lambda each: each.spread.name)
+
+    def target(self, spread: Spread) -> Target:
+        """Gather what stands behind a WorkloadSpread's target."""
+        return Target(
+            self.workload_of(spread),
+            tuple(self._workloads(REPLICA_SET, spread.namespace)),
+            tuple(pod for pod in self._pods.values() if pod.namespace == spread.namespace),
+            self.whitelist,
+        )
+
+    def workload_of(self, spread: Spread) -> Workload | None:
+        """Give the target of a WorkloadSpread; None if it is not there."""
+        reference = spread.target
+        return None if reference is None else self.workload(reference.presumed, spread.namespace)
+
+    def workload(self, identity: Identity, namespace: str) -> Workload | None:
+        """Give an object that may own pods; None if it is not there."""
+        candidates = self._workloads(identity.kind, namespace, identity.name)
+        return next((each for each in candidates if each.identity == identity), None)
+
+    def owners(self, pod: SpreadPod) -> Owners:
+        """Gather a pod's owners, from controller to controller."""
+        found: dict[Identity, Workload] = {}
+        reference: Reference | None = pod.controller
+        while reference is not None and reference.presumed not in found:
+            owner = self.workload(reference.presumed, pod.namespace)
+            if owner is None:
+                break
+            found[reference.presumed] = owner
+            reference = owner.controller
+        return Owners(found, whitelist=self.whitelist)
+
+    def surroundings(self, spread: WrittenSpread) -> Surroundings:
+        """Give the nodes, and how a WorkloadSpread's patches compare with its pods."""
+
+        def patched(pod: SpreadPod, subset: Subset) -> bool:
+            document = msgspec.json.decode(self._written_pods[f"{pod.namespace}/{pod.name}"])
+            return is_as_patched(document, spread.subset(subset.name))
+
+        return Surroundings(self._nodes, patched)
+
+    @cached_property
+    def whitelist(self) -> Whitelist:
+        """The kinds that OpenKruise's configuration allows. Raises SpreadFileError."""
+        for manifest in self._of_kind("ConfigMap"):
+            if _key(manifest) == f"{_KRUISE_NAMESPACE}/{CONFIGURATION}":
+                return _read(manifest, decode_whitelist)
+        return NO_WHITELIST
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, Node]:
+        return self._table("Node", decode_node, lambda node: node.name)
+
+    @cached_property
+    def _pods(self) -> Mapping[str, SpreadPod]:
+        return self._table("Pod", decode_spread_pod, lambda pod: f"{pod.namespace}/{pod.name}")
+
+    @cached_property
+    def _written_pods(self) -> Mapping[str, bytes]:
+        return {_key(manifest): manifest.raw for manifest in self._of_kind("Pod")}
+
+    @cached_property
+    def _scaled(self) -> list[ScaledKind]:
+        defined = self._decoded("CustomResourceDefinition", decode_scaled_kinds)
+        return [each for kinds in defined if not isinstance(kinds, Unreadable) for each in kinds]
+
+    def _workloads(self, kind: str, namespace: str, name: str = "") -> Iterator[Workload]:
+        for manifest in self._of_kind(kind):
+            where, _, named = _key(manifest).partition("/")
+            if where == namespace and name in ("", named):
+                yield _read(manifest, lambda raw: decode_workload(kind, raw, self._scaled))
+
+    def _of_kind(self, kind: str) -> Iterator[Manifest]:
+        return (manifest for manifest in self._manifests if manifest.kind == kind)
+
+    def _decoded(self, kind: str, decode: Decode[T]) -> list[T | Unreadable]:
+        read = tolerant(kind, decode)
+        return [read(manifest.raw) for manifest in self._of_kind(kind)]
+
+    def _table(self, kind: str, decode: Decode[T], key: Callable[[T], str]) -> Mapping[str, T]:
+        table: Table[T] = Table(key, _untold)
+        table.replace(self._decoded(kind, decode))
+        return table.by_key
+
+
+def load_spread_files(paths: Sequence[str]) -> SpreadFiles:
+    """Read files together. Raises ManifestError."""
+    manifests = [manifest for path in paths for manifest in read_manifests(path)]
+    return SpreadFiles(manifests, f"--cluster {', '.join(paths)}")
+
+
+def spread_in(manifest: Manifest) -> WrittenSpread:
+    """Read a WorkloadSpread. Raises SpreadFileError."""
+    return _read(manifest, decode_spread)
+
+
+def _read(manifest: Manifest, decode: Decode[T]) -> T:
+    try:
+        return decode(manifest.raw)
+    except ObjectError as error:
+        raise SpreadFileError(f"{manifest.source}: {error}") from None
+
+
+def _key(manifest: Manifest) -> str:
+    """Give ``namespace/name`` of an object, whatever else it is like."""
+    named = unreadable(manifest.kind, manifest.raw, "")
+    return f"{named.namespace or 'default'}/{named.name}"
+
+
+def _untold(_: object) -> None:
+    """Nobody follows tables that are read from files once."""

@@ -1,0 +1,101 @@
+"""A WorkloadSpread validated as the webhook would, with the cluster of some files around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypedDict
+
+from extender.kube.manifests import ManifestError, read_manifests
+from extender.kube.strategic import PatchError
+from extender.kube.workloadspread.podpatch import patch_pod
+from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.spreadfiles import SpreadFiles, spread_in
+from policies.spreading.model import Subset
+from policies.spreading.placement_rules import INVALID, Fault
+from policies.spreading.quirks import Quirks
+from policies.spreading.validation import PatchFaults, template_holder, validate
+
+Document = Mapping[str, Any]
+
+PodCheck = Callable[[Document], Iterable[tuple[str, str]]]
+"""Checks the spec of a pod: the fields that break a rule, without ``spec.``, and which rule."""
+
+
+class FaultDocument(TypedDict):
+    """A rule that is broken, as upstream words it."""
+
+    field: str
+    message: str
+
+
+class ValidationDocument(TypedDict):
+    """What ``validate workloadspread -o json`` prints."""
+
+    valid: bool
+    errors: list[FaultDocument]
+
+
+def load_spread(path: str) -> WrittenSpread:
+    """Read the one WorkloadSpread of a file. Raises ManifestError, SpreadFileError."""
+    found = [each for each in read_manifests(path) if each.kind == "WorkloadSpread"]
+    if len(found) != 1:
+        raise ManifestError(f"{path}: holds {len(found)} WorkloadSpreads; expected exactly one")
+    return spread_in(found[0])
+
+
+def spread_faults(
+    written: WrittenSpread, files: SpreadFiles, quirks: Quirks, check_pod: PodCheck
+) -> tuple[Fault, ...]:
+    """Give all that is wrong with a WorkloadSpread.
+
+    If the cluster has one of its name, it counts as a change of that one.
+    """
+    spread = written.spread
+    others = [each.spread for each in files.spreads_of(spread.namespace)]
+    old = next((each for each in others if each.name == spread.name), None)
+    patches = _patch_faults(written, files, quirks, check_pod)
+    return validate(spread, others, files.whitelist, patches, old)
+
+
+def validation_document(faults: Iterable[Fault]) -> ValidationDocument:
+    """Give the JSON document of a validation."""
+    errors: list[FaultDocument] = [
+        {"field": fault.field, "message": fault.detail} for fault in faults
+    ]
+    return {"valid": not errors, "errors": errors}
+
+
+def _patch_faults(
+    written: WrittenSpread, files: SpreadFiles, quirks: Quirks, check_pod: PodCheck
+) -> PatchFaults | None:
+    """Make the check of patches against the target's pod template; None if it is not there."""
+    holder = template_holder(written.spread, quirks)
+    workload = None if holder is None else files.workload(holder, written.spread.namespace)
+    if workload is None:
+        return None
+    template = _template(workload.document)
+
+    def check(subset: Subset, path: str) -> Iterator[Fault]:
+        patch = written.subset(subset.name).get("patch")
+        try:
+            pod = patch_pod(template, patch)
+        except PatchError as error:
+            yield Fault(path, INVALID, f"failed to merge patch: {error}")
+            return
+        for field, problem in check_pod(pod):
+            yield Fault(f"{path}.{field}" if field else path, "", problem)
+
+    return check
+
+
+def _template(workload: Document) -> Document:
+    """Give the pod template, with a volume for each claim that is made for a pod."""
+    spec = workload.get("spec") or {}
+    template = spec.get("template") or {}
+    claims = [each.get("metadata") or {} for each in spec.get("volumeClaimTemplates") or ()]
+    names = [claim.get("name") for claim in claims]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    pod = template.get("spec") or {}
+    if not volumes:
+        return {**template, "spec": pod}
+    return {**template, "spec": {**pod, "volumes": [*(pod.get("volumes") or ()), *volumes]}}

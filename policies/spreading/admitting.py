@@ -1,0 +1,169 @@
+"""What the webhooks answer when a pod is created, deleted or evicted.
+
+They never refuse a pod on its merits. A refusal says that something could not be found out, and
+whoever asked tries again. An answer may come with a status to write first: if that fails because
+somebody else has written in between, the shell reads the WorkloadSpread again and asks once more,
+with the newer one in the place of the old; after four times it refuses.
+
+Whoever injects the pod takes ``subset`` and ``uid`` from the answer.
+
+Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (HandlePodCreation,
+HandlePodDeletion, acquireSuitableSubset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from policies.spreading.choosing import (
+    Choice,
+    Simulate,
+    choose_by_ordinal,
+    first_counts,
+    note_creation,
+    note_deletion,
+)
+from policies.spreading.model import Spread, SpreadPod, Status, SubsetStatus
+from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
+from policies.spreading.quirks import SIMULATION_MISSING
+from policies.spreading.reconciling import DEFAULT_SPREAD_RULES, SpreadRules
+from policies.spreading.references import STATEFUL_SET
+from policies.spreading.targets import TargetError, replicas_for_webhook
+from policies.spreading.versions import pod_version
+from policies.spreading.workloads import Workload
+
+WRITE_ATTEMPTS = 4
+"""How often the status is tried to be written before the pod is refused."""
+
+NewId = Callable[[], str]
+"""Makes an id for a pod that has no name yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """An answer.
+
+    ``refusal`` is "" if the pod is let through. ``spread`` is the name of the WorkloadSpread that
+    it belongs to, ``subset`` the subset that it is put into or has left; None if there is none.
+    ``uid``, ``status`` and ``passed`` are those of :class:`~policies.spreading.choosing.Choice`.
+    """
+
+    refusal: str = ""
+    spread: str | None = None
+    subset: str | None = None
+    uid: str = ""
+    status: Status | None = None
+    passed: Mapping[str, str] = field(default_factory=dict)
+
+
+LET_THROUGH = Admission()
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What stands around a question: owners, the target's workload, the time, what is followed.
+
+    ``workload`` gives the target of a WorkloadSpread, or None if it is not there.
+    """
+
+    owners: Owners
+    workload: Callable[[Spread], Workload | None]
+    now_ns: int
+    rules: SpreadRules = DEFAULT_SPREAD_RULES
+
+
+def admit_creation(
+    pod: SpreadPod,
+    spreads: Iterable[Spread],
+    asking: Asking,
+    new_id: NewId,
+    simulate: Simulate | None = None,
+) -> Admission:
+    """Answer for a pod that is created; ``spreads`` are those of its namespace.
+
+    ``simulate`` tries it on a subset's nodes; without it nothing is tried.
+    """
+    try:
+        spread = spread_of(pod, spreads, asking.owners, asking.rules.quirks)
+    except OwnerNotFoundError as error:
+        return Admission(refusal=str(error))
+    if spread is None:
+        return LET_THROUGH
+    return place(pod, spread, asking, new_id, simulate)
+
+
+def place(
+    pod: SpreadPod,
+    spread: Spread,
+    asking: Asking,
+    new_id: NewId,
+    simulate: Simulate | None = None,
+) -> Admission:
+    """Put a new pod into a subset of the WorkloadSpread that it belongs to.
+
+    This is the part to repeat with a newer ``spread`` when its status could not be written.
+    """
+
+    def note(version: str, counts: tuple[SubsetStatus, ...]) -> Choice:
+        uid = "" if pod.name else new_id()
+        tried = simulate if _simulates(spread, asking) else None
+        return note_creation(spread, version, counts, pod.name, uid, asking.now_ns, tried)
+
+    return _answer(pod, spread, asking, note)
+
+
+def admit_removal(pod: SpreadPod, spreads: Iterable[Spread], asking: Asking) -> Admission:
+    """Answer for a pod that is deleted or evicted; ``spreads`` are those of its namespace."""
+    given = pod.injection
+    if given is None or not pod.active or pod.controller is None:
+        return LET_THROUGH
+    spread = next((each for each in spreads if each.name == given.spread), None)
+    if spread is None:
+        return LET_THROUGH
+    return release(pod, spread, asking)
+
+
+def release(pod: SpreadPod, spread: Spread, asking: Asking) -> Admission:
+    """Let a pod go that belongs to a WorkloadSpread; see :func:`place` for what to repeat."""
+    subset = "" if pod.injection is None else pod.injection.subset
+
+    def note(version: str, counts: tuple[SubsetStatus, ...]) -> Choice:
+        return note_deletion(spread, version, counts, pod.name, subset, asking.now_ns)
+
+    return _answer(pod, spread, asking, note)
+
+
+Note = Callable[[str, tuple[SubsetStatus, ...]], Choice]
+
+
+def _answer(pod: SpreadPod, spread: Spread, asking: Asking, note: Note) -> Admission:
+    only = spread.subsets[0] if len(spread.subsets) == 1 else None
+    if only is not None and only.max_replicas is None:
+        return Admission(spread=spread.name, subset=only.name)
+    if spread.target is not None and spread.target.kind == STATEFUL_SET:
+        return Admission(spread=spread.name, subset=choose_by_ordinal(spread, pod.name))
+    version = pod_version(pod, asking.rules.versioned_kinds)
+    counts = spread.status.versions.get(version) or None
+    if counts is None:
+        try:
+            counts = _first_counts(spread, asking)
+        except TargetError as error:
+            return Admission(refusal=str(error), spread=spread.name)
+    choice = note(version, counts)
+    return Admission(
+        spread=spread.name,
+        subset=choice.subset,
+        uid=choice.uid,
+        status=choice.status,
+        passed=choice.passed,
+    )
+
+
+def _first_counts(spread: Spread, asking: Asking) -> tuple[SubsetStatus, ...]:
+    replicas = replicas_for_webhook(spread, asking.workload(spread), asking.owners.whitelist)
+    return first_counts(spread.subsets, replicas, asking.rules.quirks)
+
+
+def _simulates(spread: Spread, asking: Asking) -> bool:
+    return spread.strategy.simulates and SIMULATION_MISSING not in asking.rules.quirks

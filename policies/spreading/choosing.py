@@ -1,0 +1,238 @@
+"""Which subset a new pod is put into, and how pods that come and go are written down.
+
+A new pod goes to the first subset, in the order of the WorkloadSpread, that is not closed and that
+lacks a pod, by the count of the pod's own version. What the webhook lets through is written down at
+once, since the controller sees it only later: the next pod must find the subset one fuller, or one
+emptier.
+
+    subset      missing   becomes          for a new pod
+    a           0         0
+    b           2         1, creating web  ← goes here
+    c           -1        -1               (would go here next, and nothing would be written)
+
+StatefulSets' pods are placed by their ordinal instead: with limits of 2, 3 and none, 0 and 1 go to
+the first subset, 2 to 4 to the second, all others to the third. Nothing is written down.
+
+*Simulation.* In adaptive mode a new pod may be tried first: a subset none of whose nodes it would
+fit is passed over, and its condition says why. The last subset is not tried, for there is no other
+one to go to; if all others are full, the first one that was passed over has to do.
+
+Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (acquireSuitableSubset,
+updateSubsetForPod, getSuitableSubset).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from policies.spreading.conditions import (
+    SCHEDULABLE,
+    SIMULATION_FAILED,
+    is_closed,
+    schedulable,
+    sufficient,
+)
+from policies.spreading.limits import LimitError, scaled
+from policies.spreading.model import (
+    UNLIMITED,
+    Condition,
+    MaxReplicas,
+    Spread,
+    Status,
+    Subset,
+    SubsetStatus,
+)
+from policies.spreading.quirks import Quirks
+
+_MOST: Final = 2**31 - 1
+_ORDINAL: Final = re.compile(r"-([0-9]+)$", re.ASCII)
+
+Simulate = Callable[[Spread, Subset], str]
+"""Tries a pod on the nodes of a subset: "" if it fits some, or why it fits none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A subset for a pod, and the status to write for it.
+
+    ``subset`` is None if there is none. ``status`` is None if nothing is to be written. ``uid`` is
+    what a pod without a name was written down as. ``passed`` says of the subsets that were passed
+    over in a simulation why.
+    """
+
+    subset: str | None = None
+    status: Status | None = None
+    uid: str = ""
+    passed: Mapping[str, str] = field(default_factory=dict)
+
+
+def first_counts(
+    subsets: Iterable[Subset], replicas: int, quirks: Quirks
+) -> tuple[SubsetStatus, ...]:
+    """Give the list that a version without one starts from; its pods are not looked at."""
+    return tuple(
+        SubsetStatus(subset.name, _first_missing(subset.max_replicas, replicas, quirks))
+        for subset in subsets
+    )
+
+
+def ordinal(name: str) -> int:
+    """Give the number at the end of a StatefulSet pod's name, or -1."""
+    found = _ORDINAL.search(name)
+    number = -1 if found is None else int(found[1])
+    return number if number <= _MOST else -1
+
+
+def choose_by_ordinal(spread: Spread, name: str) -> str | None:
+    """Give the subset of a StatefulSet's pod."""
+    overall = {each.name: each for each in spread.status.subsets}
+    number, threshold = ordinal(name), 0
+    for subset in spread.subsets:
+        if is_closed(overall.get(subset.name)):
+            continue
+        threshold += _ordinals(subset.max_replicas)
+        if number < threshold:
+            return subset.name
+    return None
+
+
+def note_creation(
+    spread: Spread,
+    version: str,
+    counts: tuple[SubsetStatus, ...],
+    name: str,
+    uid: str,
+    now_ns: int,
+    simulate: Simulate | None,
+) -> Choice:
+    """Choose a subset for a new pod, and write it down under its name, or under ``uid``.
+
+    ``counts`` are those of the pod's ``version``. Without ``simulate`` nothing is tried.
+    """
+    recorded = _recorded(counts, name) if name else None
+    if recorded is not None:
+        return Choice(recorded.name)
+    passed: dict[str, str] = {}
+    chosen = _first_fit(spread, counts, simulate, passed)
+    if chosen is None:
+        return Choice(passed=passed)
+    told = {each.name: _told(each, chosen, passed, now_ns) for each in counts}
+    given = ""
+    if chosen.missing != UNLIMITED:
+        given = "" if name else uid
+        creating = {**chosen.creating, name or uid: now_ns}
+        missing = chosen.missing - (chosen.missing > 0)
+        told[chosen.name] = replace(told[chosen.name], creating=creating, missing=missing)
+    changed = tuple(told[each.name] for each in counts)
+    if changed == counts:
+        return Choice(chosen.name, passed=passed)
+    overall = tuple(_told(each, chosen, passed, now_ns) for each in spread.status.subsets)
+    status = _with_version(replace(spread.status, subsets=overall), version, changed)
+    return Choice(chosen.name, status, given, passed)
+
+
+def note_deletion(
+    spread: Spread,
+    version: str,
+    counts: tuple[SubsetStatus, ...],
+    name: str,
+    subset: str,
+    now_ns: int,
+) -> Choice:
+    """Write down that a pod of ``subset`` is about to go."""
+    if _recorded(counts, name) is not None:
+        return Choice()
+    own = next((each for each in counts if each.name == subset), None)
+    if own is None:
+        return Choice()
+    if own.missing == UNLIMITED:
+        return Choice(own.name)
+    gone = replace(
+        own,
+        deleting={**own.deleting, name: now_ns},
+        missing=own.missing + (own.missing >= 0),
+    )
+    changed = tuple(gone if each is own else each for each in counts)
+    return Choice(own.name, _with_version(spread.status, version, changed))
+
+
+def _first_missing(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int:
+    if limit is None:
+        return UNLIMITED
+    try:
+        return scaled(limit, replicas, quirks)
+    except LimitError:
+        return 0
+
+
+def _ordinals(limit: MaxReplicas) -> int:
+    """Give how many ordinals a subset takes; a share of them takes none."""
+    if limit is None:
+        return _MOST
+    if isinstance(limit, int):
+        return limit
+    return int(limit) if limit.isdecimal() and limit.isascii() else 0
+
+
+def _recorded(counts: Iterable[SubsetStatus], name: str) -> SubsetStatus | None:
+    return next((each for each in counts if name in each.creating or name in each.deleting), None)
+
+
+def _first_fit(
+    spread: Spread,
+    counts: Iterable[SubsetStatus],
+    simulate: Simulate | None,
+    passed: dict[str, str],
+) -> SubsetStatus | None:
+    """Give the first subset with room that the pod fits, or the first one with room."""
+    open_ones = [each for each in counts if not is_closed(each) and _has_room(each)]
+    for each, subset in _tried(spread, open_ones):
+        problem = "" if simulate is None or subset is None else simulate(spread, subset)
+        if not problem:
+            return each
+        passed[each.name] = problem
+    return next(iter(open_ones), None)
+
+
+def _tried(
+    spread: Spread, counts: Iterable[SubsetStatus]
+) -> Iterator[tuple[SubsetStatus, Subset | None]]:
+    """Give the subsets to be tried, each with what is to be simulated; None for the last one."""
+    simulated = {subset.name: subset for subset in spread.subsets[:-1]}
+    for each in counts:
+        yield each, simulated.get(each.name)
+
+
+def _has_room(status: SubsetStatus) -> bool:
+    return status.missing > 0 or status.missing == UNLIMITED
+
+
+def _told(
+    status: SubsetStatus, chosen: SubsetStatus, passed: Mapping[str, str], now_ns: int
+) -> SubsetStatus:
+    """Give the status with what a simulation said in its condition, or without what one had said.
+
+    A subset that has been closed for other reasons stays closed for these.
+    """
+    known = schedulable(status)
+    said = known is not None and known.reason == SIMULATION_FAILED
+    coming: Condition | None = None
+    if status.name in passed and not is_closed(status):
+        coming = Condition(
+            SCHEDULABLE, "Unknown", SIMULATION_FAILED, passed[status.name], changed_ns=now_ns
+        )
+        if said and known is not None:
+            coming = replace(coming, changed_ns=known.changed_ns)
+    elif status.name == chosen.name and said:
+        coming = sufficient(now_ns)
+    if coming is None:
+        return status
+    others = [each for each in status.conditions if each.type != SCHEDULABLE]
+    return replace(status, conditions=(*others, coming))
+
+
+def _with_version(status: Status, version: str, counts: tuple[SubsetStatus, ...]) -> Status:
+    return replace(status, versions={**status.versions, version: counts})

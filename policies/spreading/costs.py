@@ -1,0 +1,145 @@
+"""Deletion costs: which pods a workload gives up first when it scales down.
+
+With n subsets, a pod of subset i (from 0) costs
+
+    100 · (n - i)     if its subset has no more than maxReplicas active pods, or no limit
+    -100 · (i + 1)    if it is one of those too many
+    -100 · (n + 1)    if it is of no subset
+
+so that pods of no subset go first, then those too many, those of the last subset first, then the
+others, again those of the last subset first. For example, with three subsets:
+
+    subset        a       b       c
+    maxReplicas   10      10      none
+    pods          20      20      20
+    costs         300 or -100   200 or -200   100
+
+In a version that is not the newest, i counts from the end, so that a rollout empties it from its
+first subset on. Only some kinds of workloads heed costs. Inactive pods have none.
+
+Source: openkruise/kruise pkg/controller/workloadspread/update_pod_deletion_cost.go; the order is
+ActivePods.Less in kubernetes/pkg/controller/controller_utils.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from policies.order import Criterion, Order
+from policies.spreading.grouping import BySubset
+from policies.spreading.limits import LimitError, limit_for_costs
+from policies.spreading.model import FAKE_SUBSET, Spread, SpreadPod
+from policies.spreading.quirks import Quirks
+from policies.spreading.references import CLONE_SET, DEPLOYMENT, REPLICA_SET
+
+COSTED_KINDS: Final = frozenset((REPLICA_SET, DEPLOYMENT, CLONE_SET))
+"""The kinds of targets whose controllers heed deletion costs."""
+
+_STEP: Final = 100
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+_FIRST: Final = -(2**63)
+
+
+class Standing(Enum):
+    """How a pod stands in its subset."""
+
+    WITHIN = "within its subset's limit"
+    EXCESS = "more than its subset's limit"
+    OUTSIDE = "of no subset"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What deleting a pod costs, and why.
+
+    ``criterion`` tells what put a pod too many before the first one that stays; None for others.
+    """
+
+    value: int
+    standing: Standing
+    criterion: str | None = None
+
+
+def _ready_since(pod: SpreadPod) -> int:
+    """Give a key that is smaller the shorter the pod has been ready; a missing time comes first."""
+    if not pod.ready:
+        return 0
+    return _FIRST if pod.ready_since is None else -pod.ready_since
+
+
+def _created(pod: SpreadPod) -> int:
+    return _FIRST if pod.created_ns is None else -pod.created_ns
+
+
+DELETION_ORDER: Final[Order[SpreadPod]] = Order(
+    (
+        Criterion("not assigned to a node", lambda pod: int(pod.node != "")),
+        Criterion("phase", lambda pod: _PHASES.get(pod.phase, 0)),
+        Criterion("not ready", lambda pod: int(pod.ready)),
+        Criterion("ready for less time", _ready_since),
+        Criterion("more restarts", lambda pod: -pod.restarts),
+        Criterion("more restarts of a sidecar", lambda pod: -pod.sidecar_restarts),
+        Criterion("newer", _created),
+    ),
+    last=lambda pod: pod.name,
+    last_name="name",
+)
+"""In which order the pods of a subset are too many, the first one first."""
+
+
+def deletion_costs(
+    spread: Spread,
+    versions: Mapping[str, BySubset],
+    newest: str,
+    replicas: int,
+    quirks: Quirks,
+) -> dict[str, Cost]:
+    """Give the cost of each active pod, by name. A subset of no sensible limit gives none."""
+    if spread.target is None or spread.target.kind not in COSTED_KINDS:
+        return {}
+    costs: dict[str, Cost] = {}
+    forwards = range(len(spread.subsets))
+    for version, by_subset in versions.items():
+        indexes = forwards if version == newest else forwards[::-1]
+        costs |= _costs_of_version(spread, by_subset, indexes, replicas, quirks)
+    return costs
+
+
+def _costs_of_version(
+    spread: Spread, by_subset: BySubset, indexes: Sequence[int], replicas: int, quirks: Quirks
+) -> dict[str, Cost]:
+    count = len(indexes)
+    costs: dict[str, Cost] = {}
+    for index, subset in zip(indexes, spread.subsets, strict=True):
+        try:
+            limit = limit_for_costs(subset.max_replicas, replicas, quirks)
+        except LimitError:
+            continue
+        costs |= _costs_of_subset(by_subset.get(subset.name, ()), limit, index, count)
+    outside = Cost(-_STEP * (count + 1), Standing.OUTSIDE)
+    return costs | {pod.name: outside for pod in _active(by_subset.get(FAKE_SUBSET, ()))}
+
+
+def _costs_of_subset(
+    pods: Iterable[SpreadPod], limit: int | None, index: int, count: int
+) -> dict[str, Cost]:
+    ranked = DELETION_ORDER.sort(_active(pods))
+    excess = 0 if limit is None else max(0, len(ranked) - limit)
+    first_kept = ranked[excess] if excess < len(ranked) else None
+    costs = {
+        pod.name: Cost(-_STEP * (index + 1), Standing.EXCESS, _why(pod, first_kept))
+        for pod in ranked[:excess]
+    }
+    kept = Cost(_STEP * (count - index), Standing.WITHIN)
+    return costs | {pod.name: kept for pod in ranked[excess:]}
+
+
+def _why(pod: SpreadPod, first_kept: SpreadPod | None) -> str | None:
+    return None if first_kept is None else DELETION_ORDER.separating(pod, first_kept)
+
+
+def _active(pods: Iterable[SpreadPod]) -> Sequence[SpreadPod]:
+    return [pod for pod in pods if pod.active]

@@ -1,0 +1,129 @@
+"""The counts of a subset: how many pods it has, and how many it lacks.
+
+Webhooks write down a pod that they let come or go before anybody can see that it has. So a count
+reckons with pods in flight: those about to come are no longer missing, those about to go are. When
+the pod is seen, its entry goes; if it is not, the entry goes after a while, and an event says so.
+
+    maxReplicas 5, active pods a and b, of which b was evicted 3 s ago, and c on its way
+
+    replicas 2, missing 5 - 2 + 1 - 1 = 3, creating c, deleting b
+
+Source: calculateWorkloadSpreadSubsetStatus in openkruise/kruise pkg/controller/workloadspread/
+workloadspread_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policies.spreading.agenda import WARNING, Agenda, Event
+from policies.spreading.limits import limit_for_counting
+from policies.spreading.model import (
+    NO_PODS,
+    SECOND,
+    UNLIMITED,
+    Spread,
+    SpreadPod,
+    Subset,
+    SubsetStatus,
+)
+from policies.spreading.quirks import ORDER_OF_DELETIONS, Quirks
+
+CREATION_TIMEOUT_NS: Final = 30 * SECOND
+DELETION_TIMEOUT_NS: Final = 15 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """What is left of the pods in flight, and the active pods, in the order of the list."""
+
+    active: tuple[str, ...]
+    creating: Mapping[str, int]
+    deleting: Mapping[str, int]
+
+
+def count_subset(
+    spread: Spread,
+    subset: Subset,
+    pods: Iterable[SpreadPod],
+    old: SubsetStatus | None,
+    replicas: int,
+    agenda: Agenda,
+    quirks: Quirks,
+) -> SubsetStatus:
+    """Count one subset's ``pods``; conditions are not looked at. Raises LimitError.
+
+    ``old`` is what was known of the subset, ``replicas`` what maxReplicas may be a share of.
+    """
+    limit = limit_for_counting(subset.max_replicas, replicas, quirks)
+    flight = _in_flight(spread, tuple(pods), old, agenda)
+    return SubsetStatus(
+        subset.name,
+        missing=UNLIMITED if limit is None else _missing(limit, flight, quirks),
+        replicas=len(flight.active),
+        creating=flight.creating,
+        deleting=flight.deleting,
+    )
+
+
+def _in_flight(
+    spread: Spread, pods: tuple[SpreadPod, ...], old: SubsetStatus | None, agenda: Agenda
+) -> _InFlight:
+    seen = {_creation_id(pod) for pod in pods}
+    active = tuple(pod.name for pod in pods if pod.active)
+    deleting = NO_PODS if old is None else old.deleting
+    creating = NO_PODS if old is None else old.creating
+    return _InFlight(
+        active,
+        creating=_still(
+            {name: at for name, at in creating.items() if name not in seen},
+            CREATION_TIMEOUT_NS,
+            ("CreatePodFailed", f"Pod {spread.namespace}/{{}} was expected to be created"),
+            agenda,
+        ),
+        deleting=_still(
+            {name: deleting[name] for name in active if name in deleting},
+            DELETION_TIMEOUT_NS,
+            ("DeletePodFailed", f"Pod {spread.namespace}/{{}} was expected to be deleted"),
+            agenda,
+        ),
+    )
+
+
+def _creation_id(pod: SpreadPod) -> str:
+    """Give what a pod was written down as when it was created."""
+    given = pod.injection
+    return given.uid if given is not None and given.uid else pod.name
+
+
+def _still(
+    entries: Mapping[str, int], timeout_ns: int, failure: tuple[str, str], agenda: Agenda
+) -> Mapping[str, int]:
+    """Give the entries that may still come true; tell of the others."""
+    reason, expected = failure
+    left: dict[str, int] = {}
+    for name, since in entries.items():
+        if since + timeout_ns < agenda.now_ns:
+            agenda.tell(Event(WARNING, reason, f"{expected.format(name)} but it wasn't"))
+        else:
+            left[name] = since
+            agenda.look_again(since + timeout_ns)
+    return left
+
+
+def _missing(limit: int, flight: _InFlight, quirks: Quirks) -> int:
+    if ORDER_OF_DELETIONS in quirks:
+        return _missing_in_order(limit, flight)
+    staying = len(flight.active) - len(flight.deleting)
+    return max(0, min(limit, limit - staying - len(flight.creating)))
+
+
+def _missing_in_order(limit: int, flight: _InFlight) -> int:
+    """Count down and up again in the order of the list, and never below 0."""
+    missing = limit
+    for name in flight.active:
+        missing -= missing > 0
+        missing += name in flight.deleting and missing < limit
+    return max(0, missing - len(flight.creating))

@@ -1,0 +1,140 @@
+"""Which pods are of which version and which subset.
+
+A pod's annotation says its subset. A pod without one is adopted: the subset that its node fits best
+becomes its own. Pods that no subset fits, or whose subset is no longer there, are of the fake
+subset.
+
+What a subset has room for counts when pods are adopted, version by version: maxReplicas less the
+pods that say they are of it already.
+
+Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
+(groupVersionedPods, groupPodBySubset, getAndUpdateSuitableSubsetName).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from policies.model import Node
+from policies.spreading.limits import LimitError, scaled
+from policies.spreading.matching import Patched, match_score
+from policies.spreading.model import (
+    FAKE_SUBSET,
+    Injection,
+    Spread,
+    SpreadPod,
+    Subset,
+)
+from policies.spreading.quirks import Quirks
+from policies.spreading.targets import Members
+from policies.spreading.versions import pod_version
+
+_MOST = 2**31 - 1
+
+BySubset = Mapping[str, Sequence[SpreadPod]]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Pods by version and subset, by subset, and the pods that have been adopted.
+
+    Adopted pods are grouped as they will be, with their annotation; ``adopted`` maps their names to
+    their subsets.
+    """
+
+    versions: Mapping[str, BySubset]
+    subsets: BySubset
+    adopted: Mapping[str, Subset]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What grouping reads besides pods: nodes by name, and how patches are compared."""
+
+    nodes: Mapping[str, Node]
+    patched: Patched
+
+
+def group(
+    spread: Spread,
+    members: Members,
+    around: Surroundings,
+    kinds: frozenset[str],
+    quirks: Quirks,
+) -> Groups:
+    """Put each pod into its version and subset."""
+    by_version: dict[str, list[SpreadPod]] = {}
+    for pod in members.pods:
+        by_version.setdefault(pod_version(pod, kinds), []).append(pod)
+    adopted: dict[str, Subset] = {}
+    versions: dict[str, BySubset] = {}
+    subsets: dict[str, list[SpreadPod]] = {}
+    for version, pods in by_version.items():
+        left = _left(spread, pods, members.replicas, quirks)
+        placed: dict[str, list[SpreadPod]] = {}
+        for pod in pods:
+            own = pod if pod.belongs_to(spread) else _adopt(spread, pod, around, left, adopted)
+            placed.setdefault(_subset_of(spread, own), []).append(own)
+        versions[version] = placed
+        for name, these in placed.items():
+            subsets.setdefault(name, []).extend(these)
+    return Groups(versions, subsets, adopted)
+
+
+def best_subset(
+    subsets: Iterable[Subset],
+    pod: SpreadPod,
+    around: Surroundings,
+    left: Mapping[str, int],
+) -> Subset | None:
+    """Give the subset that a pod fits best; the earlier of equals."""
+    node = around.nodes.get(pod.node)
+    if node is None:
+        return None
+    best: tuple[int, Subset] | None = None
+    for subset in subsets:
+        score = match_score(pod, node, subset, left[subset.name], around.patched)
+        if score is not None and (best is None or score > best[0]):
+            best = score, subset
+    return None if best is None or best[0] < 0 else best[1]
+
+
+def _adopt(
+    spread: Spread,
+    pod: SpreadPod,
+    around: Surroundings,
+    left: Counter[str],
+    adopted: dict[str, Subset],
+) -> SpreadPod:
+    subset = best_subset(spread.subsets, pod, around, left)
+    if subset is None:
+        return pod
+    left[subset.name] -= 1
+    adopted[pod.name] = subset
+    return replace(pod, injection=Injection(spread.name, subset.name))
+
+
+def _subset_of(spread: Spread, pod: SpreadPod) -> str:
+    if pod.injection is None or not pod.belongs_to(spread):
+        return FAKE_SUBSET
+    known = any(subset.name == pod.injection.subset for subset in spread.subsets)
+    return pod.injection.subset if known else FAKE_SUBSET
+
+
+def _left(spread: Spread, pods: Iterable[SpreadPod], replicas: int, quirks: Quirks) -> Counter[str]:
+    left: Counter[str] = Counter()
+    for subset in spread.subsets:
+        left[subset.name] = _most(subset, replicas, quirks)
+    left.subtract(pod.injection.subset for pod in pods if pod.injection and pod.belongs_to(spread))
+    return left
+
+
+def _most(subset: Subset, replicas: int, quirks: Quirks) -> int:
+    if subset.max_replicas is None:
+        return _MOST
+    try:
+        return scaled(subset.max_replicas, replicas, quirks)
+    except LimitError:
+        return 0

@@ -1,0 +1,215 @@
+"""One look at a WorkloadSpread: what has to be written so that the world is as it says.
+
+The shell gathers (:class:`~policies.spreading.targets.Target`), calls :func:`reconcile`, and then,
+in this order, adopts pods, writes costs, writes the status and deletes pods. It looks again after
+``look_again_ns``, and at once, with a growing delay, if ``failure`` says that something was not
+ready.
+
+Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
+(syncWorkloadSpread, calculateWorkloadSpreadStatus).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from policies.spreading.adaptive import given_up, judge, judge_last, unjudged
+from policies.spreading.agenda import WARNING, Agenda, Event
+from policies.spreading.conditions import is_closed
+from policies.spreading.costs import COSTED_KINDS, Cost, deletion_costs
+from policies.spreading.counting import count_subset
+from policies.spreading.grouping import BySubset, Groups, Surroundings, group
+from policies.spreading.limits import LimitError
+from policies.spreading.model import Spread, SpreadPod, Status, Subset, SubsetStatus
+from policies.spreading.quirks import CONDITION_LOST, FIXED, WRITES_WITHOUT_CHANGE, Quirks
+from policies.spreading.targets import Members, Target, TargetError, members
+from policies.spreading.versions import (
+    DEFAULT_VERSIONED_KINDS,
+    NewestUnknownError,
+    newest_version,
+)
+
+_NO_PODS: BySubset = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRules:
+    """What is followed: the kinds that are told apart by version, and the quirks in force."""
+
+    versioned_kinds: frozenset[str] = DEFAULT_VERSIONED_KINDS
+    quirks: Quirks = FIXED
+
+
+DEFAULT_SPREAD_RULES = SpreadRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A pod to delete, and the subset in which it could not be scheduled."""
+
+    pod: SpreadPod
+    subset: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one look at a WorkloadSpread comes to.
+
+    ``groups`` are the pods by version and subset; those adopted are to be annotated. ``costs`` are
+    by pod name, for active pods of kinds that heed them. ``newest`` is the newest version, None if
+    nobody asked for it. ``status`` is the whole new status, or the old one if nothing is to be
+    written. ``look_again_ns`` is how long to wait, None for ever. A ``failure`` says why the look
+    ended before the status; what there is then is still to be written.
+    """
+
+    replicas: int = 0
+    groups: Groups = field(default_factory=lambda: Groups({}, {}, {}))
+    newest: str | None = None
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    status: Status = field(default_factory=Status)
+    writes_status: bool = False
+    doomed: tuple[Doomed, ...] = ()
+    look_again_ns: int | None = None
+    events: tuple[Event, ...] = ()
+    failure: str = ""
+
+    @property
+    def cost_changes(self) -> Mapping[str, str]:
+        """The costs that pods do not say already, as their annotations will."""
+        return {
+            pod.name: str(self.costs[pod.name].value)
+            for pods in self.groups.subsets.values()
+            for pod in pods
+            if pod.name in self.costs and pod.deletion_cost != str(self.costs[pod.name].value)
+        }
+
+
+def reconcile(
+    spread: Spread,
+    target: Target,
+    around: Surroundings,
+    now_ns: int,
+    rules: SpreadRules = DEFAULT_SPREAD_RULES,
+) -> Outcome:
+    """Look at a WorkloadSpread once."""
+    nothing = Outcome(status=spread.status)
+    if spread.target is None or spread.terminating:
+        return nothing
+    try:
+        found = members(spread, target, rules.quirks)
+    except TargetError as error:
+        return replace(nothing, failure=str(error))
+    groups = group(spread, found, around, rules.versioned_kinds, rules.quirks)
+    seen = replace(nothing, replicas=found.replicas, groups=groups)
+    try:
+        newest = _newest(spread, target, rules)
+    except NewestUnknownError as error:
+        return replace(seen, failure=str(error))
+    costs = deletion_costs(spread, groups.versions, newest or "", found.replicas, rules.quirks)
+    agenda = Agenda(now_ns)
+    work = _Work(spread, found, agenda, rules)
+    status, doomed = work.status(groups)
+    return replace(
+        seen,
+        newest=newest,
+        costs=costs,
+        status=status,
+        writes_status=status != spread.status or WRITES_WITHOUT_CHANGE in rules.quirks,
+        doomed=doomed,
+        look_again_ns=None if agenda.due_ns is None else agenda.due_ns - now_ns,
+        events=tuple(agenda.events),
+    )
+
+
+def undeletable(spread: Spread, doomed: Doomed) -> Event:
+    """Give the event for a pod that could not be deleted."""
+    message = (
+        f"Failed to delete unschedulabe Pod {doomed.pod.namespace}/{doomed.pod.name} in Subset "
+        f"{doomed.subset} of WorkloadSpread {spread.key}"
+    )
+    return Event(WARNING, "DeletePodFailed", message)
+
+
+def _newest(spread: Spread, target: Target, rules: SpreadRules) -> str | None:
+    """Give the newest version, which is only asked for if there are costs to work out."""
+    if spread.target is None or spread.target.kind not in COSTED_KINDS:
+        return None
+    sets = sorted(target.replica_sets, key=lambda each: each.identity.name)
+    return newest_version(target.workload, sets, rules.versioned_kinds, rules.quirks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Working out a status."""
+
+    spread: Spread
+    members: Members
+    agenda: Agenda
+    rules: SpreadRules
+
+    def status(self, groups: Groups) -> tuple[Status, tuple[Doomed, ...]]:
+        """Give the whole status, and the pods that are given up."""
+        spread = self.spread
+        old = spread.status
+        doomed: list[Doomed] = []
+        subsets = self._subsets(groups.subsets, old.subsets, doomed)
+        versions: dict[str, tuple[SubsetStatus, ...]] = {}
+        for version, pods in groups.versions.items():
+            versions[version] = self._subsets(pods, old.versions.get(version, ()), [])
+        for version, known in old.versions.items():
+            if version not in versions:
+                left = self._subsets(_NO_PODS, known, [])
+                if self._keeps(left):
+                    versions[version] = left
+        return Status(spread.generation, subsets, versions), tuple(doomed)
+
+    def _keeps(self, left: Iterable[SubsetStatus]) -> bool:
+        """Tell whether a version without pods is still of interest."""
+        remembers = CONDITION_LOST not in self.rules.quirks
+        return any(
+            each.creating or each.deleting or (remembers and is_closed(each)) for each in left
+        )
+
+    def _subsets(
+        self, pods: BySubset, old: Iterable[SubsetStatus], doomed: list[Doomed]
+    ) -> tuple[SubsetStatus, ...]:
+        """Give the list of all subsets; empty if some subset's limit makes no sense."""
+        known = {each.name: each for each in old}
+        try:
+            counted = [self._count(subset, pods, known) for subset in self.spread.subsets]
+        except LimitError:
+            return ()
+        if self.spread.strategy.critical_seconds <= 0:
+            return tuple(
+                unjudged(self.spread, each, known.get(each.name), self.rules.quirks)
+                for each in counted
+            )
+        judged = [self._judge(each, pods, known, doomed) for each in counted[:-1]]
+        last = [judge_last(each, known.get(each.name), self.agenda) for each in counted[-1:]]
+        return (*judged, *last)
+
+    def _count(
+        self, subset: Subset, pods: BySubset, known: Mapping[str, SubsetStatus]
+    ) -> SubsetStatus:
+        return count_subset(
+            self.spread,
+            subset,
+            pods.get(subset.name, ()),
+            known.get(subset.name),
+            self.members.replicas,
+            self.agenda,
+            self.rules.quirks,
+        )
+
+    def _judge(
+        self,
+        counted: SubsetStatus,
+        pods: BySubset,
+        known: Mapping[str, SubsetStatus],
+        doomed: list[Doomed],
+    ) -> SubsetStatus:
+        seconds = self.spread.strategy.critical_seconds
+        failed = given_up(pods.get(counted.name, ()), seconds, self.agenda)
+        doomed.extend(Doomed(pod, counted.name) for pod in failed)
+        return judge(self.spread, counted, known.get(counted.name), failed, self.agenda)

@@ -1,0 +1,179 @@
+"""A WorkloadSpread's target: its pods, and how many replicas it wants.
+
+    kind                         replicas                        pods
+    CloneSet, StatefulSet        spec.replicas                   those it owns
+    ReplicaSet                   spec.replicas                   those it owns
+    Deployment                   spec.replicas                   those its live ReplicaSets own
+    Job                          spec.parallelism                those it owns and selects
+    any other                    its scale, or unknown (-1)      those it owns; if none, those its
+                                                                 scale selects
+
+A path (of the WorkloadSpread's filter, or else of the whitelist) takes the place of the replicas.
+Neither a workload that is not there or on its way out (Jobs apart), nor one of 0 replicas (Jobs
+apart) has pods.
+
+Sources: openkruise/kruise pkg/util/controllerfinder, and getPodsForWorkloadSpread and
+filterWorkload in pkg/controller/workloadspread/workloadspread_controller.go; for the webhook,
+getWorkloadReplicas in pkg/util/workloadspread/workloadspread.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from policies.spreading.model import Spread, SpreadPod
+from policies.spreading.paths import PathError, replicas_at
+from policies.spreading.quirks import SCALE_WITHOUT_SELECTOR, Quirks
+from policies.spreading.references import (
+    DEPLOYMENT,
+    JOB,
+    NATIVE_KINDS,
+    REPLICA_SET,
+    TARGET_KINDS,
+    parse_group_version,
+)
+from policies.spreading.versions import owned_by
+from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+
+UNKNOWN_REPLICAS: Final = -1
+
+
+class TargetError(ValueError):
+    """The target's pods or replicas cannot be found out; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What stands behind a target reference: all that has to be gathered for a reconcile.
+
+    ``workload`` is None if it is not there. ``replica_sets`` and ``pods`` are those of its
+    namespace; others than its own do no harm.
+    """
+
+    workload: Workload | None = None
+    replica_sets: tuple[Workload, ...] = ()
+    pods: tuple[SpreadPod, ...] = ()
+    whitelist: Whitelist = NO_WHITELIST
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The pods to spread, by name, and the replicas that percentages are shares of."""
+
+    pods: tuple[SpreadPod, ...] = ()
+    replicas: int = 0
+
+
+def members(spread: Spread, target: Target, quirks: Quirks) -> Members:
+    """Find the pods and replicas that a reconcile reckons with. Raises TargetError."""
+    found = _found(spread, target, quirks)
+    if spread.target is None or target.workload is None:
+        return found
+    replicas = found.replicas
+    paths = _paths(spread, target.whitelist, quirks)
+    if paths:
+        try:
+            replicas = replicas_at(target.workload.document, paths)
+        except PathError as error:
+            raise TargetError(f"{target.workload.key}: {error}") from None
+    return Members(_filtered(spread, found.pods), replicas)
+
+
+def replicas_for_webhook(spread: Spread, workload: Workload | None, whitelist: Whitelist) -> int:
+    """Give the replicas that the first counts of a version are shares of. Raises TargetError.
+
+    They are looked up only if some subset's maxReplicas is a share; 0 otherwise.
+    """
+    reference = spread.target
+    shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
+    if reference is None or workload is None or not shares:
+        return 0
+    if spread.target_filter is not None and spread.target_filter.replicas_paths:
+        try:
+            return replicas_at(workload.document, spread.target_filter.replicas_paths)
+        except PathError as error:
+            raise TargetError(f"{workload.key}: {error}") from None
+    group, kind, _ = workload.identity
+    if group in TARGET_KINDS.get(kind, ()):
+        return workload.parallelism if kind == JOB else workload.replicas
+    return _replicas_of_custom(workload, whitelist)
+
+
+def _replicas_of_custom(workload: Workload, whitelist: Whitelist) -> int:
+    path = whitelist.replicas_path(workload.identity.group, workload.identity.kind)
+    try:
+        return 0 if path is None else replicas_at(workload.document, (path,))
+    except PathError:
+        return 0
+
+
+def _found(spread: Spread, target: Target, quirks: Quirks) -> Members:
+    workload = target.workload
+    if spread.target is None or workload is None:
+        return Members()
+    pods = sorted(target.pods, key=lambda pod: pod.name)
+    group, kind, _ = workload.identity
+    native = group in NATIVE_KINDS.get(kind, ())
+    if kind == JOB and native:
+        return _of_job(workload, pods)
+    if kind in (JOB, REPLICA_SET) and not native:
+        return Members()
+    if native and workload.terminating:
+        return Members()
+    replicas = workload.replicas if native else _scale(workload)
+    if replicas == 0:
+        return Members()
+    owners = {workload.uid}
+    if kind == DEPLOYMENT and native:
+        sets = [each.uid for each in target.replica_sets if owned_by(each, workload)]
+        owners = set(sets) or owners
+    owned = [pod for pod in pods if not owners.isdisjoint(pod.owners)]
+    if not owned and kind not in NATIVE_KINDS:
+        owned = _selected_by_scale(workload, pods, quirks)
+    return Members(tuple(owned), replicas)
+
+
+def _of_job(workload: Workload, pods: Iterable[SpreadPod]) -> Members:
+    selector = workload.selector
+    owned = [
+        pod
+        for pod in pods
+        if workload.uid in pod.owners and selector is not None and selector.matches(pod.labels)
+    ]
+    return Members(tuple(owned), workload.parallelism)
+
+
+def _scale(workload: Workload) -> int:
+    return UNKNOWN_REPLICAS if workload.scale is None else workload.scale.replicas
+
+
+def _selected_by_scale(
+    workload: Workload, pods: Iterable[SpreadPod], quirks: Quirks
+) -> list[SpreadPod]:
+    if workload.scale is None:
+        return []
+    selector = workload.scale.selector
+    if selector is None:
+        return list(pods) if SCALE_WITHOUT_SELECTOR in quirks else []
+    return [pod for pod in pods if selector.matches(pod.labels)]
+
+
+def _paths(spread: Spread, whitelist: Whitelist, quirks: Quirks) -> Sequence[str]:
+    if spread.target_filter is not None and spread.target_filter.replicas_paths:
+        return spread.target_filter.replicas_paths
+    if spread.target is None:
+        return ()
+    group, version = parse_group_version(spread.target.api_version)
+    path = whitelist.path_for_controller(group, version, spread.target.kind, quirks)
+    return () if path is None else (path,)
+
+
+def _filtered(spread: Spread, pods: tuple[SpreadPod, ...]) -> tuple[SpreadPod, ...]:
+    wanted = spread.target_filter
+    if wanted is None or (wanted.selector is None and not wanted.problem):
+        return pods
+    if wanted.selector is None:
+        raise TargetError(f"spec.targetFilter.selector: {wanted.problem}")
+    return tuple(pod for pod in pods if wanted.selector.matches(pod.labels))

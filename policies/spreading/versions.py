@@ -1,0 +1,103 @@
+"""Versions: during a rollout each version of a workload is spread by itself.
+
+A pod's version is the hash of its template, taken from its labels; a workload's newest version is
+that of the pods that it makes now. Only some kinds are told apart by version at all; everything
+else has the one version ``versionIgnored``.
+
+Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (GetPodVersion,
+GetWorkloadVersion, enableVersionedStatus).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from policies.spreading.model import VERSION_IGNORED, SpreadPod
+from policies.spreading.quirks import REVERSED_STANDALONE_COSTS, Quirks
+from policies.spreading.workloads import Workload
+
+TEMPLATE_HASH: Final = "pod-template-hash"
+REVISION_HASH: Final = "controller-revision-hash"
+
+
+class NewestUnknownError(LookupError):
+    """Which version of a workload is the newest cannot be said yet; the text says why."""
+
+
+def versioned_kinds(names: Iterable[str]) -> frozenset[str]:
+    """Give kinds whose versions are told apart, in lower case; Deployments bring ReplicaSets."""
+    kinds = frozenset(name.lower() for name in names)
+    return kinds | {"replicaset"} if "deployment" in kinds else kinds
+
+
+DEFAULT_VERSIONED_KINDS: Final = versioned_kinds(("deployment", "replicaset"))
+
+
+def pod_version(pod: SpreadPod, kinds: frozenset[str]) -> str:
+    """Give the version of a pod, which is told by its labels if its controller's kind counts."""
+    if pod.controller is None or pod.controller.kind.lower() not in kinds:
+        return VERSION_IGNORED
+    if TEMPLATE_HASH in pod.labels:
+        return pod.labels[TEMPLATE_HASH]
+    if REVISION_HASH in pod.labels:
+        return short_hash(pod.labels[REVISION_HASH])
+    return VERSION_IGNORED
+
+
+def newest_version(
+    workload: Workload | None,
+    replica_sets: Iterable[Workload],
+    kinds: frozenset[str],
+    quirks: Quirks,
+) -> str:
+    """Give the version of the pods that a workload makes now; "" if it is not there.
+
+    ``replica_sets`` are those of its namespace. Raises NewestUnknownError.
+    """
+    if workload is None:
+        return ""
+    if not _versioned(workload, kinds):
+        return VERSION_IGNORED
+    match workload.identity.kind:
+        case "ReplicaSet":
+            absent = "" if REVERSED_STANDALONE_COSTS in quirks else VERSION_IGNORED
+            return workload.labels.get(TEMPLATE_HASH, absent)
+        case "CloneSet":
+            if workload.generation > workload.observed_generation:
+                raise NewestUnknownError(f"{workload.key}: its last change is not observed yet")
+            return short_hash(workload.update_revision)
+        case "Deployment":
+            return _newest_of_deployment(workload, replica_sets)
+    return VERSION_IGNORED
+
+
+def short_hash(revision: str) -> str:
+    """Give the hash at the end of a ControllerRevision's name."""
+    return revision.rpartition("-")[2]
+
+
+def _versioned(workload: Workload, kinds: frozenset[str]) -> bool:
+    owner = workload.controller
+    return workload.identity.kind.lower() in kinds or (
+        owner is not None and owner.kind.lower() in kinds
+    )
+
+
+def _newest_of_deployment(workload: Workload, replica_sets: Iterable[Workload]) -> str:
+    for each in replica_sets:
+        if owned_by(each, workload) and each.template == workload.template:
+            return each.labels.get(TEMPLATE_HASH, "")
+    raise NewestUnknownError(f"{workload.key}: no ReplicaSet has its template yet")
+
+
+def owned_by(replica_set: Workload, deployment: Workload) -> bool:
+    """Tell whether a live ReplicaSet that a Deployment selects is controlled by it."""
+    controller = replica_set.controller
+    return (
+        not replica_set.terminating
+        and controller is not None
+        and controller.uid == deployment.uid
+        and deployment.selector is not None
+        and deployment.selector.matches(replica_set.labels)
+    )

@@ -1,0 +1,129 @@
+"""Which changes in the cluster are a reason to look at a WorkloadSpread again.
+
+    a pod comes or goes                          the WorkloadSpread of its annotation
+    a pod stops being active, or changes version the same
+    a target comes or goes                       the WorkloadSpread that targets it
+    a target's replicas change                   the same
+    a Deployment begins a rollout (its revision  the same
+    changes), a CloneSet too
+    a ReplicaSet, like the above                 also the one that targets its Deployment
+
+A WorkloadSpread that changes itself is always looked at.
+
+Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_event_handler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from policies.spreading.model import Spread, SpreadPod
+from policies.spreading.paths import PathError, replicas_at
+from policies.spreading.quirks import (
+    STATEFUL_SETS_UNWATCHED,
+    UNSCHEDULABLE_PODS_UNNOTICED,
+    Quirks,
+)
+from policies.spreading.references import (
+    APPS,
+    CLONE_SET,
+    DEPLOYMENT,
+    JOB,
+    KRUISE,
+    REPLICA_SET,
+    STATEFUL_SET,
+    TARGET_KINDS,
+    Identity,
+)
+from policies.spreading.versions import pod_version
+from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+
+_WATCHED: Final = (
+    (KRUISE, CLONE_SET),
+    (APPS, DEPLOYMENT),
+    (APPS, REPLICA_SET),
+    ("batch", JOB),
+)
+_STATEFUL: Final = ((APPS, STATEFUL_SET), (KRUISE, STATEFUL_SET))
+
+
+def watched_kinds(whitelist: Whitelist, quirks: Quirks) -> tuple[tuple[str, str], ...]:
+    """Give the groups and kinds of workloads to watch."""
+    stateful = () if STATEFUL_SETS_UNWATCHED in quirks else _STATEFUL
+    return (*_WATCHED, *stateful, *((each.group, each.kind) for each in whitelist.kinds))
+
+
+def spread_of_pod(pod: SpreadPod) -> str | None:
+    """Give the name of the WorkloadSpread that a pod coming or going concerns."""
+    return None if pod.injection is None else pod.injection.spread
+
+
+def pod_change_matters(
+    old: SpreadPod, new: SpreadPod, kinds: frozenset[str], quirks: Quirks
+) -> bool:
+    """Tell whether a change of a pod concerns its WorkloadSpread."""
+    if old.active and not new.active:
+        return True
+    if pod_version(old, kinds) != pod_version(new, kinds):
+        return True
+    newly_unschedulable = new.unschedulable and not old.unschedulable
+    return newly_unschedulable and UNSCHEDULABLE_PODS_UNNOTICED not in quirks
+
+
+def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread | None:
+    """Give the WorkloadSpread that targets a workload, or the Deployment of a ReplicaSet.
+
+    ``spreads`` are those of its namespace; the first one counts.
+    """
+    wanted = {workload.identity}
+    owner = workload.controller
+    if (
+        owner is not None
+        and workload.identity[:2] == (APPS, REPLICA_SET)
+        and owner.presumed[:2] == (APPS, DEPLOYMENT)
+    ):
+        wanted.add(Identity(APPS, DEPLOYMENT, owner.name))
+    return next(
+        (
+            spread
+            for spread in spreads
+            if not spread.terminating
+            and spread.target is not None
+            and spread.target.presumed in wanted
+        ),
+        None,
+    )
+
+
+def workload_arrival_matters(workload: Workload) -> bool:
+    """Tell whether a workload that comes or goes concerns its WorkloadSpread.
+
+    One of a whitelisted kind does not: its pods and its replicas will tell.
+    """
+    return workload.identity.group in TARGET_KINDS.get(workload.identity.kind, ())
+
+
+def workload_change_matters(
+    old: Workload, new: Workload, whitelist: Whitelist = NO_WHITELIST
+) -> bool:
+    """Tell whether a change of a workload concerns its WorkloadSpread."""
+    if _replicas(old, whitelist) != _replicas(new, whitelist):
+        return True
+    match new.identity[:2]:
+        case ("apps.kruise.io", "CloneSet"):
+            return new.update_revision != old.current_revision
+        case ("apps", "Deployment"):
+            return new.deployment_revision != old.deployment_revision
+    return False
+
+
+def _replicas(workload: Workload, whitelist: Whitelist) -> int:
+    group, kind, _ = workload.identity
+    if group in TARGET_KINDS.get(kind, ()):
+        return workload.parallelism if kind == JOB else workload.replicas
+    path = whitelist.replicas_path(group, kind)
+    try:
+        return 0 if path is None else replicas_at(workload.document, (path,))
+    except PathError:
+        return 0
