@@ -18,47 +18,62 @@ _ZERO_YEAR = 1
 """Of the time that Go writes where there is none: 0001-01-01T00:00:00Z."""
 
 
-class _Meta(shapes.Meta):
+class Meta(shapes.Meta):
+    """metadata, with what controllers read of it."""
+
     annotations: dict[str, str] | None = None
     creationTimestamp: datetime | None = None  # noqa: N815 - the key as Kubernetes writes it
 
 
-class _Container(Struct):
+class Container(Struct):
+    """v1.Container, as far as it may restart beside others."""
+
     name: str = ""
     restartPolicy: str | None = None  # noqa: N815
 
 
-class _Spec(Struct):
+class Spec(Struct):
+    """v1.PodSpec."""
+
     nodeName: str | None = None  # noqa: N815
-    initContainers: list[_Container] | None = None  # noqa: N815
+    initContainers: list[Container] | None = None  # noqa: N815
 
 
-class _Condition(Struct):
+class Condition(Struct):
+    """v1.PodCondition."""
+
     type: str = ""
     status: str = ""
+    reason: str | None = None
     lastTransitionTime: datetime | None = None  # noqa: N815
 
 
-class _ContainerStatus(Struct):
+class ContainerStatus(Struct):
+    """v1.ContainerStatus."""
+
     name: str = ""
     restartCount: shapes.Int32 | None = None  # noqa: N815
 
 
-class _Status(Struct):
+class Status(Struct):
+    """v1.PodStatus."""
+
     phase: str | None = None
-    conditions: list[_Condition] | None = None
-    containerStatuses: list[_ContainerStatus] | None = None  # noqa: N815
-    initContainerStatuses: list[_ContainerStatus] | None = None  # noqa: N815
+    conditions: list[Condition] | None = None
+    containerStatuses: list[ContainerStatus] | None = None  # noqa: N815
+    initContainerStatuses: list[ContainerStatus] | None = None  # noqa: N815
 
 
-class _PodShape(Struct):
-    metadata: _Meta
-    spec: _Spec = field(default_factory=_Spec)
-    status: _Status | None = None
+class PodShape(Struct):
+    """v1.Pod."""
+
+    metadata: Meta
+    spec: Spec = field(default_factory=Spec)
+    status: Status | None = None
 
 
-_NOT_READY = _Condition()
-_pods = msgspec.json.Decoder(_PodShape)
+_NOT_READY = Condition()
+_pods = msgspec.json.Decoder(PodShape)
 _replica_sets = msgspec.json.Decoder(shapes.SelectingShape)
 
 
@@ -75,10 +90,10 @@ def decode_replica_set(raw: bytes) -> ReplicaSet:
     return decoded(REPLICA_SET, _replica_sets, raw, _replica_set)
 
 
-def _member(shape: _PodShape) -> Member:
-    meta, spec, status = shape.metadata, shape.spec, shape.status or _Status()
+def _member(shape: PodShape) -> Member:
+    meta, spec, status = shape.metadata, shape.spec, shape.status or Status()
     namespace = meta.namespace or "default"
-    ready = _ready_condition(status)
+    ready = ready_condition(status)
     return Member(
         Replica(
             namespace=namespace,
@@ -87,11 +102,11 @@ def _member(shape: _PodShape) -> Member:
             node=spec.nodeName or "",
             phase=status.phase or "",
             ready=ready.status == "True",
-            ready_since_ns=_moment(ready.lastTransitionTime),
+            ready_since_ns=moment(ready.lastTransitionTime),
             deletion_cost=parse_deletion_cost((meta.annotations or {}).get(DELETION_COST)),
-            restarts=_most_restarts(status.containerStatuses),
-            sidecar_restarts=_most_restarts(_of_sidecars(spec, status)),
-            created_ns=_moment(meta.creationTimestamp),
+            restarts=most_restarts(status.containerStatuses),
+            sidecar_restarts=most_restarts(of_sidecars(spec, status)),
+            created_ns=moment(meta.creationTimestamp),
         ),
         labels=meta.labels or {},
         owner=_controller(namespace, meta),
@@ -125,18 +140,22 @@ def _stand_in(kind: str, namespace: str, name: str) -> str:
     return f"{kind}/{namespace}/{name}"
 
 
-def _ready_condition(status: _Status) -> _Condition:
+def ready_condition(status: Status) -> Condition:
+    """Give the condition that tells whether a pod is ready; an empty one if there is none."""
     return next((each for each in status.conditions or () if each.type == "Ready"), _NOT_READY)
 
 
-def _of_sidecars(spec: _Spec, status: _Status) -> Iterable[_ContainerStatus]:
+def of_sidecars(spec: Spec, status: Status) -> Iterable[ContainerStatus]:
+    """Give the statuses of the containers that restart beside others."""
     sidecars = {each.name for each in spec.initContainers or () if each.restartPolicy == "Always"}
     return [each for each in status.initContainerStatuses or () if each.name in sidecars]
 
 
-def _most_restarts(statuses: Iterable[_ContainerStatus] | None) -> int:
+def most_restarts(statuses: Iterable[ContainerStatus] | None) -> int:
+    """Give how often the container has restarted that has done so most often."""
     return max([0, *(each.restartCount or 0 for each in statuses or ())])
 
 
-def _moment(moment: datetime | None) -> int | None:
-    return None if moment is None or moment.year == _ZERO_YEAR else epoch_ns(moment)
+def moment(time: datetime | None) -> int | None:
+    """Give a time in nanoseconds since the epoch; Go's zero time is none."""
+    return None if time is None or time.year == _ZERO_YEAR else epoch_ns(time)

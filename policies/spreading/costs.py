@@ -29,6 +29,7 @@ from enum import Enum
 from typing import Final
 
 from policies.order import Criterion, Order
+from policies.scaledown.ranking import MISSING, PHASES
 from policies.spreading.grouping import BySubset
 from policies.spreading.limits import LimitError, limit_for_costs
 from policies.spreading.model import FAKE_SUBSET, Spread, SpreadPod
@@ -39,8 +40,6 @@ COSTED_KINDS: Final = frozenset((REPLICA_SET, DEPLOYMENT, CLONE_SET))
 """The kinds of targets whose controllers heed deletion costs."""
 
 _STEP: Final = 100
-_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
-_FIRST: Final = -(2**63)
 
 
 class Standing(Enum):
@@ -67,22 +66,22 @@ def _ready_since(pod: SpreadPod) -> int:
     """Give a key that is smaller the shorter the pod has been ready; a missing time comes first."""
     if not pod.ready:
         return 0
-    return _FIRST if pod.ready_since is None else -pod.ready_since
+    return MISSING if pod.ready_since is None else -pod.ready_since
 
 
 def _created(pod: SpreadPod) -> int:
-    return _FIRST if pod.created_ns is None else -pod.created_ns
+    return MISSING if pod.created_ns is None else -pod.created_ns
 
 
 DELETION_ORDER: Final[Order[SpreadPod]] = Order(
     (
-        Criterion("not assigned to a node", lambda pod: int(pod.node != "")),
-        Criterion("phase", lambda pod: _PHASES.get(pod.phase, 0)),
-        Criterion("not ready", lambda pod: int(pod.ready)),
-        Criterion("ready for less time", _ready_since),
-        Criterion("more restarts", lambda pod: -pod.restarts),
-        Criterion("more restarts of a sidecar", lambda pod: -pod.sidecar_restarts),
-        Criterion("newer", _created),
+        Criterion("unscheduled", lambda pod: int(pod.node != "")),
+        Criterion("phase", lambda pod: PHASES.get(pod.phase, 0)),
+        Criterion("not-ready", lambda pod: int(pod.ready)),
+        Criterion("ready-time", _ready_since),
+        Criterion("restarts", lambda pod: -pod.restarts),
+        Criterion("sidecar-restarts", lambda pod: -pod.sidecar_restarts),
+        Criterion("creation-time", _created),
     ),
     last=lambda pod: pod.name,
     last_name="name",

@@ -14,9 +14,10 @@ from typing import Any
 
 from extender.kube.strategic import PatchError
 from extender.kube.workloadspread.podpatch import patch_pod
-from extender.kube.workloadspread.pods import DELETION_COST, MATCHED, write_injection
+from extender.kube.workloadspread.pods import MATCHED, write_injection
 from extender.kube.workloadspread.reading import without_empty
 from extender.kube.workloadspread.spreads import WrittenSpread
+from policies.scaledown import DELETION_COST
 from policies.spreading.model import Injection
 
 Document = Mapping[str, Any]

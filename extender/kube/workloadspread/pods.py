@@ -8,19 +8,26 @@ from typing import Any, Final
 import msgspec
 
 from extender.kube.decoding import decoded_unnamed
+from extender.kube.replicas import (
+    Condition,
+    Status,
+    moment,
+    most_restarts,
+    of_sidecars,
+    ready_condition,
+)
 from extender.kube.workloadspread import shapes
 from extender.kube.workloadspread.reading import (
     controller_of,
-    moment,
     own_uid,
     owner_of,
     term_of,
     toleration_of,
 )
+from policies.scaledown import DELETION_COST
 from policies.spreading.model import Injection, NodeTerm, SpreadPod
 
 MATCHED: Final = "apps.kruise.io/matched-workloadspread"
-DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 _pods = msgspec.json.Decoder(shapes.PodShape)
 _maps = msgspec.json.Decoder(dict[str, Any])
@@ -61,10 +68,9 @@ def write_injection(injection: Injection) -> str:
 
 def _pod(shape: shapes.PodShape) -> SpreadPod:
     meta = shape.metadata
-    spec, status = shape.spec or shapes.PodSpec(), shape.status or shapes.PodStatus()
+    spec, status = shape.spec or shapes.PodSpec(), shape.status or Status()
     annotations = meta.annotations or {}
-    conditions = status.conditions or []
-    ready = next((c for c in conditions if c.type == "Ready"), shapes.ConditionShape())
+    ready = ready_condition(status)
     return SpreadPod(
         namespace=meta.namespace or "default",
         name=meta.name,
@@ -74,13 +80,13 @@ def _pod(shape: shapes.PodShape) -> SpreadPod:
         owners=frozenset(owner_of(each).uid for each in meta.ownerReferences or ()),
         phase=status.phase or "",
         terminating=meta.deletionTimestamp is not None,
-        node=spec.node_name or "",
+        node=spec.nodeName or "",
         created_ns=moment(meta.creationTimestamp),
         ready=ready.status == "True",
-        ready_since=moment(ready.last_transition_time),
-        restarts=max((each.restart_count for each in status.container_statuses or ()), default=0),
-        sidecar_restarts=_sidecar_restarts(spec, status),
-        unschedulable=any(map(_is_unschedulable, conditions)),
+        ready_since=moment(ready.lastTransitionTime),
+        restarts=most_restarts(status.containerStatuses),
+        sidecar_restarts=most_restarts(of_sidecars(spec, status)),
+        unschedulable=any(map(_is_unschedulable, status.conditions or ())),
         tolerations=tuple(map(toleration_of, spec.tolerations or ())),
         node_terms=tuple(_terms(spec.affinity)),
         injection=read_injection(annotations.get(MATCHED)),
@@ -88,13 +94,7 @@ def _pod(shape: shapes.PodShape) -> SpreadPod:
     )
 
 
-def _sidecar_restarts(spec: shapes.PodSpec, status: shapes.PodStatus) -> int:
-    sidecars = {c.name for c in spec.init_containers or () if c.restart_policy == "Always"}
-    statuses = status.init_container_statuses or ()
-    return max((each.restart_count for each in statuses if each.name in sidecars), default=0)
-
-
-def _is_unschedulable(condition: shapes.ConditionShape) -> bool:
+def _is_unschedulable(condition: Condition) -> bool:
     told = condition.type, condition.status, condition.reason
     return told == ("PodScheduled", "False", "Unschedulable")
 

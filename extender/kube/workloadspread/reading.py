@@ -1,20 +1,13 @@
-"""What all of these objects have in common: owners, node selector terms, times."""
+"""What all of these objects have in common: owners, node selector terms, tolerations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
-from extender.kube.pods import epoch_ns
 from extender.kube.shapes import Expression, OwnerReference, SelectorTerm, TolerationShape
 from policies.selectors import Toleration
 from policies.spreading import model
 from policies.spreading.references import Reference
-
-
-def moment(time: datetime | None) -> int | None:
-    """Give a time in nanoseconds since the epoch."""
-    return None if time is None else epoch_ns(time)
 
 
 def own_uid(uid: str | None, kind: str, name: str) -> str:

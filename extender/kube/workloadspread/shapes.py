@@ -9,19 +9,17 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from extender.kube import shapes
+from extender.kube import replicas
 from extender.kube.shapes import Int32, Selector, SelectorTerm, TolerationShape
 
 Moments = dict[str, datetime]
 
 
-class Meta(shapes.Meta):
+class Meta(replicas.Meta):
     """metadata."""
 
     resourceVersion: str | None = None  # noqa: N815 - the key as Kubernetes writes it
     generation: int | None = None
-    creationTimestamp: datetime | None = None  # noqa: N815
-    annotations: dict[str, str] | None = None
 
 
 class TargetShape(Struct, rename="camel"):
@@ -86,14 +84,10 @@ class SpreadSpec(Struct, rename="camel"):
     schedule_strategy: StrategyShape | None = None
 
 
-class ConditionShape(Struct, rename="camel"):
-    """metav1.Condition, and v1.PodCondition as far as it has the same fields."""
+class ConditionShape(replicas.Condition, rename="camel"):
+    """metav1.Condition."""
 
-    type: str = ""
-    status: str = ""
     observed_generation: int | None = None
-    last_transition_time: datetime | None = None
-    reason: str | None = None
     message: str | None = None
 
 
@@ -142,36 +136,11 @@ class Affinity(Struct, rename="camel"):
     node_affinity: NodeAffinity | None = None
 
 
-class ContainerShape(Struct, rename="camel"):
-    """v1.Container, as far as it may restart beside others."""
-
-    name: str = ""
-    restart_policy: str | None = None
-
-
-class ContainerStatusShape(Struct, rename="camel"):
-    """v1.ContainerStatus."""
-
-    name: str = ""
-    restart_count: int = 0
-
-
-class PodSpec(Struct, rename="camel"):
+class PodSpec(replicas.Spec):
     """v1.PodSpec."""
 
-    node_name: str | None = None
     affinity: Affinity | None = None
     tolerations: list[TolerationShape] | None = None
-    init_containers: list[ContainerShape] | None = None
-
-
-class PodStatus(Struct, rename="camel"):
-    """v1.PodStatus."""
-
-    phase: str | None = None
-    conditions: list[ConditionShape] | None = None
-    container_statuses: list[ContainerStatusShape] | None = None
-    init_container_statuses: list[ContainerStatusShape] | None = None
 
 
 class PodShape(Struct):
@@ -179,7 +148,7 @@ class PodShape(Struct):
 
     metadata: Meta
     spec: PodSpec | None = None
-    status: PodStatus | None = None
+    status: replicas.Status | None = None
 
 
 class WorkloadSpec(Struct):

@@ -13,9 +13,10 @@ import msgspec
 from extender.kube.decoding import FieldError, ObjectError, decoded, label_selector_of
 from extender.kube.events import rfc3339
 from extender.kube.pods import epoch_ns
+from extender.kube.replicas import moment
 from extender.kube.workloadspread import shapes
 from extender.kube.workloadspread.conversion import V1BETA1, UnknownVersionError, convert
-from extender.kube.workloadspread.reading import moment, term_of, toleration_of
+from extender.kube.workloadspread.reading import term_of, toleration_of
 from policies.spreading import model
 from policies.spreading.references import Reference
 
@@ -171,7 +172,7 @@ def _condition(shape: shapes.ConditionShape) -> model.Condition:
         status=shape.status,
         reason=shape.reason or "",
         message=shape.message or "",
-        changed_ns=moment(shape.last_transition_time),
+        changed_ns=moment(shape.lastTransitionTime),
         observed_generation=shape.observed_generation or 0,
     )
 
