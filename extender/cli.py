@@ -12,16 +12,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console, RenderableType
 from typer.exceptions import TyperException
 
+from extender import spreadcommands
 from extender.clusterfile import load_cluster, load_pod
 from extender.config import Config, ConfigError, filters_of, find_policy, load_config
 from extender.console import log_to_stderr, refuse
@@ -40,8 +38,22 @@ from extender.kube.decoding import ObjectError
 from extender.kube.manifests import ManifestError
 from extender.kube.pods import epoch_ns
 from extender.kube.transport import Transport
+from extender.options import (
+    ClusterFiles,
+    ConfigFile,
+    FilterNames,
+    Now,
+    OutputForm,
+    PodFile,
+    Upstream,
+    example,
+    namespaced,
+    show,
+    split,
+)
 from extender.replicafile import ReplicaFileError, load_replicas
 from extender.serving import Running, running, spare_collections, told_to_stop
+from extender.spreadfiles import SpreadFileError
 from extender.tables import filter_table, preempt_table, scale_down_table
 from extender.verdict import Search
 from policies import decide_filter
@@ -69,59 +81,11 @@ USER_ERRORS = (
     ManifestError,
     ObjectError,
     ReplicaFileError,
+    SpreadFileError,
     UnknownFilterError,
     UnknownNodeError,
     UnknownReleaseError,
 )
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z")
-    return moment
-
-
-def _namespaced(text: str) -> str:
-    namespace, _, name = text.partition("/")
-    if not namespace or not name or "/" in name:
-        raise typer.BadParameter(f"{text!r}; expected NAMESPACE/NAME")
-    return text
-
-
-class Output(Enum):
-    """How a decision is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-ClusterFiles = Annotated[
-    list[str],
-    typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
-]
-PodFile = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
-]
-Upstream = Annotated[
-    str | None, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
-]
-FilterNames = Annotated[
-    str | None,
-    typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters."),
-]
-OutputForm = Annotated[
-    Output | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
-]
-Now = Annotated[
-    datetime | None,
-    typer.Option("--now", metavar="RFC3339", parser=_moment, help="The time to decide at."),
-]
 
 
 def build(embed: Embed) -> typer.Typer:
@@ -133,15 +97,16 @@ def build(embed: Embed) -> typer.Typer:
     )
     explain = typer.Typer(rich_markup_mode=None)
     app.add_typer(explain, name="explain", help="Explain a decision; no server needed.")
-    explain.command("filter", epilog=_example("explain filter --cluster c.yaml --pod p.yaml"))(
+    explain.command("filter", epilog=example("explain filter --cluster c.yaml --pod p.yaml"))(
         _explain_filter
     )
-    explain.command("preempt", epilog=_example("explain preempt --cluster c.yaml --pod p.yaml"))(
+    explain.command("preempt", epilog=example("explain preempt --cluster c.yaml --pod p.yaml"))(
         _explain_preempt
     )
     command = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
-    explain.command("scaledown", epilog=_example(command))(_explain_scaledown)
-    app.command("serve", epilog=_example("serve --embedded demo --port 0"))(_serve_command(embed))
+    explain.command("scaledown", epilog=example(command))(_explain_scaledown)
+    explain.command("spread", epilog=spreadcommands.EXAMPLE)(spreadcommands.explain_spread_command)
+    app.command("serve", epilog=example("serve --embedded demo --port 0"))(_serve_command(embed))
     return app
 
 
@@ -170,7 +135,7 @@ def _explain_filter(
     rules = _rules(config, upstream, filters)
     files = load_cluster(cluster, rules.release)
     decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
-    _print(output, lambda: filter_document(decision), lambda: filter_table(decision))
+    show(output, lambda: filter_document(decision), lambda: filter_table(decision))
 
 
 def _explain_preempt(
@@ -195,10 +160,10 @@ def _explain_preempt(
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
     place = f"--cluster {', '.join(cluster)}"
-    potential = None if nodes is None else known_nodes(_split(nodes), files.snapshot, place)
+    potential = None if nodes is None else known_nodes(split(nodes), files.snapshot, place)
     order = rules.policy.candidates
     decision = explain_preempt(preemptor, files.snapshot, rules, potential)
-    _print(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
+    show(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
 
 
 def _explain_scaledown(
@@ -206,7 +171,7 @@ def _explain_scaledown(
     replicaset: Annotated[
         str,
         typer.Option(
-            "--replicaset", metavar="NS/NAME", parser=_namespaced, help="Whose pods to delete."
+            "--replicaset", metavar="NS/NAME", parser=namespaced, help="Whose pods to delete."
         ),
     ],
     delete: Annotated[
@@ -219,7 +184,7 @@ def _explain_scaledown(
     replicas = load_replicas(cluster, replicaset, delete)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
     decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
-    _print(
+    show(
         output,
         lambda: scale_down_document(decision),
         lambda: scale_down_table(decision, replicaset),
@@ -317,28 +282,6 @@ def _rules(
     known = filters_of(settings)
     return Rules(
         release(upstream or settings.upstream),
-        known if filters is None else named(_split(filters), known),
+        known if filters is None else named(split(filters), known),
         find_policy(policy or settings.policy),
     )
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _print(
-    output: Output | None,
-    document: Callable[[], object],
-    table: Callable[[], RenderableType],
-) -> None:
-    if output is None:
-        output = Output.TEXT if sys.stdout.isatty() else Output.JSON
-    if output is Output.JSON:
-        text = msgspec.json.format(msgspec.json.encode(document()), indent=2)
-        sys.stdout.write(text.decode() + "\n")
-    else:
-        Console().print(table())
-
-
-def _example(arguments: str) -> str:
-    return f"Example: reprieve {arguments}"

@@ -23,7 +23,7 @@ def filter_table(decision: FilterDecision) -> RenderableType:
     """Show where the pod fits, and for each reason the nodes it keeps the pod from."""
     nodes = len(decision.feasible) + len(decision.rejected)
     head = Text(f"{decision.pod.key} fits {len(decision.feasible)} of {nodes} nodes", style="bold")
-    table = _table("nodes", "", "because", "eviction")
+    table = plain_table("nodes", "", "because", "eviction")
     if decision.feasible:
         table.add_row(str(len(decision.feasible)), _names(sorted(decision.feasible)), "fits", "")
     _add_refusals(table, decision.rejected)
@@ -40,7 +40,7 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
     if decision.candidates:
         parts.append(_candidates(decision, order))
     if decision.rejected:
-        refusals = _table("nodes", "", "because", "eviction")
+        refusals = plain_table("nodes", "", "because", "eviction")
         _add_refusals(refusals, decision.rejected)
         parts.append(refusals)
     if decision.message:
@@ -52,7 +52,7 @@ def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
     """Show which pods of the ReplicaSet ``key`` go, who would be next, and why in this order."""
     victims, spared = decision.victims, decision.order[decision.count :]
     head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods go", style="bold")
-    table = _table("", "pod", "node", "before the next by")
+    table = plain_table("", "pod", "node", "before the next by")
     criteria = {each.replica: each.criterion for each in decision.because}
     for mark, replicas, shown in (("→", victims, _SHOWN_VICTIMS), ("", spared, _SHOWN_SPARED)):
         for each in replicas[:shown]:
@@ -63,7 +63,7 @@ def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
 
 
 def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
-    table = _table("", "candidate", "goes", "spared", "PDBs broken")
+    table = plain_table("", "candidate", "goes", "spared", "PDBs broken")
     ranked = order.sort(decision.candidates.values())
     for candidate in ranked[:_SHOWN_CANDIDATES]:
         table.add_row(
@@ -97,7 +97,8 @@ def _names(names: Sequence[str], separator: str = ", ") -> str:
     return separator.join([*names[:_SHOWN_NAMES], *rest])
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
+    """Give a table without lines."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")

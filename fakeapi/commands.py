@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 
 from extender.cli import Embedded, build, run
 from extender.config import ConfigError
+from extender.spreadcommands import validate_commands
 from fakeapi import demo, standalone
+from fakeapi.api.podspecs import pod_spec_faults
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import UnknownScenarioError, scenario
 from fakeapi.serving import EXAMPLE, serve_fakeapi
@@ -36,5 +38,6 @@ def run_commands() -> None:
     app = build(embedded_cluster)
     app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
     app.command("controllers", epilog=standalone.EXAMPLE)(standalone.run_controllers)
+    app.add_typer(validate_commands(pod_spec_faults), name="validate")
     app.command("demo", epilog="Example: reprieve demo")(demo.main)
     run(app)

@@ -1,0 +1,90 @@
+"""What commands share: options, how they are read, and how an answer is printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console, RenderableType
+
+
+def moment(text: str) -> datetime:
+    """Read a time from the command line; it must say its zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z")
+    return found
+
+
+def namespaced(text: str) -> str:
+    """Check that a text from the command line names an object of a namespace."""
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise typer.BadParameter(f"{text!r}; expected NAMESPACE/NAME")
+    return text
+
+
+class Output(Enum):
+    """How a decision is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+ClusterFiles = Annotated[
+    list[str],
+    typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
+]
+PodFile = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
+]
+Upstream = Annotated[
+    str | None, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
+]
+FilterNames = Annotated[
+    str | None,
+    typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters."),
+]
+OutputForm = Annotated[
+    Output | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
+]
+Now = Annotated[
+    datetime | None,
+    typer.Option("--now", metavar="RFC3339", parser=moment, help="The time to decide at."),
+]
+
+
+def split(names: str) -> list[str]:
+    """Take a list apart that is separated by commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def show(
+    output: Output | None,
+    document: Callable[[], object],
+    table: Callable[[], RenderableType],
+) -> None:
+    """Print an answer in the form that was asked for, or that stdout is good for."""
+    if output is None:
+        output = Output.TEXT if sys.stdout.isatty() else Output.JSON
+    if output is Output.JSON:
+        text = msgspec.json.format(msgspec.json.encode(document()), indent=2)
+        sys.stdout.write(text.decode() + "\n")
+    else:
+        Console().print(table())
+
+
+def example(arguments: str) -> str:
+    """Give what the help of a command ends with."""
+    return f"Example: reprieve {arguments}"
