@@ -1,11 +1,20 @@
-"""Builders for WorkloadSpreads and what they are about, as Kubernetes writes them.
+"""Builders for WorkloadSpreads and what they are about.
 
-files(spread_json("web", subset("a", 2), subset("b")), clone_set_json("web"), member_json("web-1"))
+Values that decisions read::
+
+    spread(subset("a", 2), subset("b"), target=CLONE_SET)
+    member("web-1", "a", node="node-1", phase="Running")
+
+and the same things as Kubernetes writes them::
+
+    files(spread_json({"name": "a", "maxReplicas": 2}), clone_set_json(), pod_of("web-1"))
+
+Times are seconds before or after NOW.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,21 +22,41 @@ import msgspec
 
 from extender.kube.manifests import Manifest
 from extender.kube.pods import epoch_ns
+from extender.kube.workloadspread.pods import write_injection
 from extender.spreadfiles import SpreadFiles
+from policies.model import Node
+from policies.spreading.grouping import Surroundings
+from policies.spreading.model import (
+    SECOND,
+    Adaptive,
+    Condition,
+    Expression,
+    Injection,
+    MaxReplicas,
+    NodeTerm,
+    Spread,
+    SpreadPod,
+    Status,
+    Strategy,
+    Subset,
+    SubsetStatus,
+)
 from policies.spreading.quirks import FIXED, Quirks
 from policies.spreading.reconciling import SpreadRules
+from policies.spreading.references import Identity, Reference
 from policies.spreading.versions import DEFAULT_VERSIONED_KINDS
+from policies.spreading.workloads import Workload
+from tests.builders import encoded
 
 Document = dict[str, Any]
+
 NOW = "2026-01-01T12:00:00Z"
-
-
-def files(*documents: Mapping[str, Any]) -> SpreadFiles:
-    """Give documents as if they had been read from files."""
-    return SpreadFiles(
-        [Manifest(each["kind"], msgspec.json.encode(each), "cluster.json") for each in documents],
-        "cluster.json",
-    )
+NOW_NS = epoch_ns(datetime.fromisoformat(NOW))
+CLONE_SET = Reference("apps.kruise.io/v1alpha1", "CloneSet", "web", "web-uid")
+DEPLOYMENT = Reference("apps/v1", "Deployment", "web", "web-uid")
+REPLICA_SET = Reference("apps/v1", "ReplicaSet", "web", "web-uid")
+STATEFUL_SET = Reference("apps/v1", "StatefulSet", "web", "web-uid")
+JOB = Reference("batch/v1", "Job", "web", "web-uid")
 
 
 def moment(text: str) -> int:
@@ -35,6 +64,141 @@ def moment(text: str) -> int:
     return epoch_ns(datetime.fromisoformat(text))
 
 
+def at(seconds: float) -> int:
+    """Give the time so many seconds after NOW."""
+    return NOW_NS + int(seconds * SECOND)
+
+
 def rules(quirks: Quirks = FIXED, kinds: frozenset[str] = DEFAULT_VERSIONED_KINDS) -> SpreadRules:
     """Give rules."""
     return SpreadRules(kinds, quirks)
+
+
+def subset(name: str, limit: MaxReplicas = None, **fields: Any) -> Subset:
+    """Build a subset."""
+    return Subset(name, limit, **fields)
+
+
+def spread(
+    *subsets: Subset,
+    target: Reference | None = CLONE_SET,
+    adaptive: int | None = None,
+    name: str = "web",
+    **fields: Any,
+) -> Spread:
+    """Build a WorkloadSpread; ``adaptive`` are the seconds that unschedulable pods are given."""
+    if adaptive is not None:
+        fields["strategy"] = Strategy("Adaptive", Adaptive(critical_seconds=adaptive))
+    return Spread("default", name, target, subsets, **fields)
+
+
+def status(*subsets: SubsetStatus, **versions: tuple[SubsetStatus, ...]) -> Status:
+    """Build a status: the overall list, and those of versions."""
+    return Status(subsets=subsets, versions=versions)
+
+
+def member(name: str, put_into: str | None = None, **fields: Any) -> SpreadPod:
+    """Build a pod of CLONE_SET that has been put into a subset of the WorkloadSpread web."""
+    injection = None if put_into is None else Injection("web", put_into)
+    own: dict[str, Any] = {
+        "controller": CLONE_SET,
+        "owners": frozenset(["web-uid"]),
+        "phase": "Running",
+        "node": "node-1",
+        "injection": injection,
+    }
+    return SpreadPod("default", name, **{**own, **fields})
+
+
+def stuck(name: str, put_into: str, since: float) -> SpreadPod:
+    """Build a pod that was created some seconds ago, and that no node is found for."""
+    return member(
+        name, put_into, node="", phase="Pending", unschedulable=True, created_ns=at(-since)
+    )
+
+
+def workload(reference: Reference = CLONE_SET, **fields: Any) -> Workload:
+    """Build the object that a reference refers to."""
+    return Workload(reference.identity, "default", uid=reference.uid, **fields)
+
+
+def replica_set(template_hash: str, **fields: Any) -> Workload:
+    """Build a ReplicaSet of DEPLOYMENT."""
+    labels = {"app": "web", "pod-template-hash": template_hash}
+    identity = Identity("apps", "ReplicaSet", f"web-{template_hash}")
+    own = {"uid": f"{template_hash}-uid", "labels": labels, "controller": DEPLOYMENT}
+    return Workload(identity, "default", **{**own, **fields})
+
+
+def condition(status: str, since: float, reason: str = "", message: str = "") -> Condition:
+    """Build a condition that has had its status since some seconds after NOW."""
+    usual = {"True": "Sufficient", "False": "PodUnschedulable"}
+    return Condition("Schedulable", status, reason or usual[status], message, at(since))
+
+
+def term(key: str, *values: str) -> NodeTerm:
+    """Build a node selector term that wants one of some values."""
+    return NodeTerm((Expression(key, "In", values),))
+
+
+def around(*nodes: Node, patched: Iterable[str] = ()) -> Surroundings:
+    """Build surroundings; ``patched`` names the pods that look as if they were patched."""
+    names = frozenset(patched)
+    return Surroundings({node.name: node for node in nodes}, lambda pod, _: pod.name in names)
+
+
+def files(*documents: Mapping[str, Any]) -> SpreadFiles:
+    """Give documents as if they had been read from files."""
+    return SpreadFiles(
+        [Manifest(each["kind"], encoded(each), "cluster.json") for each in documents],
+        "cluster.json",
+    )
+
+
+def spread_json(*subsets: Document, name: str = "web", **spec: Any) -> Document:
+    """Build a WorkloadSpread for the CloneSet web; ``spec`` adds or overrides fields."""
+    reference = {"apiVersion": CLONE_SET.api_version, "kind": "CloneSet", "name": "web"}
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": name, "namespace": "default", "uid": f"{name}-spread"},
+        "spec": {"targetRef": reference, "subsets": list(subsets), **spec},
+    }
+
+
+def clone_set_json(replicas: int = 3, **spec: Any) -> Document:
+    """Build the CloneSet web."""
+    return {
+        "apiVersion": CLONE_SET.api_version,
+        "kind": "CloneSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "web-uid"},
+        "spec": {"replicas": replicas, **spec},
+    }
+
+
+def pod_of(name: str, put_into: str | None = None, **parts: Document) -> Document:
+    """Build a pod of the CloneSet web; ``parts`` are added to metadata, spec or status."""
+    owner = {
+        "apiVersion": CLONE_SET.api_version,
+        "kind": "CloneSet",
+        "name": "web",
+        "uid": "web-uid",
+        "controller": True,
+    }
+    metadata: Document = {"name": name, "namespace": "default", "ownerReferences": [owner]}
+    if put_into is not None:
+        written = write_injection(Injection("web", put_into))
+        metadata["annotations"] = {"apps.kruise.io/matched-workloadspread": written}
+    spec: Document = {"containers": [{"name": "main", "image": "web:1"}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata | parts.get("metadata", {}),
+        "spec": spec | parts.get("spec", {}),
+        "status": {"phase": "Running"} | parts.get("status", {}),
+    }
+
+
+def decoded(document: object) -> Any:
+    """Give a document as if it had been sent and read."""
+    return msgspec.json.decode(encoded(document))
