@@ -10,15 +10,14 @@ from extender.kube.strategic import PatchError
 from extender.kube.workloadspread.podpatch import patch_pod
 from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.spreadfiles import SpreadFiles, spread_in
-from policies.spreading.model import Subset
 from policies.spreading.placement_rules import INVALID, Fault
 from policies.spreading.quirks import Quirks
 from policies.spreading.validation import PatchFaults, template_holder, validate
 
 Document = Mapping[str, Any]
 
-PodCheck = Callable[[Document], Iterable[tuple[str, str]]]
-"""Checks the spec of a pod: the fields that break a rule, without ``spec.``, and which rule."""
+PodCheck = Callable[[Document], Iterable[tuple[str, str, str]]]
+"""Checks the spec of a pod: the field without ``spec.``, the sort of fault, and the rule."""
 
 
 class FaultDocument(TypedDict):
@@ -75,15 +74,14 @@ def _patch_faults(
         return None
     template = _template(workload.document)
 
-    def check(subset: Subset, path: str) -> Iterator[Fault]:
-        patch = written.subset(subset.name).get("patch")
+    def check(index: int, path: str) -> Iterator[Fault]:
         try:
-            pod = patch_pod(template, patch)
+            pod = patch_pod(template, written.document["spec"]["subsets"][index]["patch"])
         except PatchError as error:
             yield Fault(path, INVALID, f"failed to merge patch: {error}")
             return
-        for field, problem in check_pod(pod):
-            yield Fault(f"{path}.{field}" if field else path, "", problem)
+        for field, sort, rule in check_pod(pod):
+            yield Fault(f"{path}.{field}" if field else path, sort, rule)
 
     return check
 

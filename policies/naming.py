@@ -1,6 +1,7 @@
 """The syntax of names: label keys and values, DNS labels, keys of config maps, finalizers.
 
-Each function gives what is wrong in upstream's words, or "" if nothing is.
+A function named ``wrong_…`` gives the first thing that is wrong in upstream's words, or "" if
+nothing is; one named ``…_faults`` gives them all.
 
 Source: k8s.io/apimachinery/pkg/util/validation/validation.go.
 """
@@ -51,33 +52,48 @@ _KEY_RULE: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
     f"'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '{_KEY}')"
 )
+_KEY_FORM: Final = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_EMPTY_RULE: Final = "must be non-empty"
 _FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def wrong_label_key(key: str) -> str:
-    """Check a label's or annotation's key: an optional DNS prefix, a slash, a name."""
+def label_key_faults(key: str) -> tuple[str, ...]:
+    """Give all that is wrong with a label's or annotation's key: a DNS prefix, a slash, a name."""
     prefix, slash, name = key.rpartition("/")
     if prefix.count("/"):
-        return (
-            f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' "
-            "(e.g. 'example.com/MyName')"
-        )
+        return (f"a valid label key {_NAME_RULE} {_KEY_FORM}",)
+    faults = []
     if slash and (not prefix or not _matches(_SUBDOMAIN, prefix, _MAX_SUBDOMAIN)):
-        return f"prefix part {_SUBDOMAIN_RULE}" if prefix else "prefix part must be non-empty"
+        faults.append(f"prefix part {_SUBDOMAIN_RULE if prefix else _EMPTY_RULE}")
     if not name:
-        return "name part must be non-empty"
-    if len(name) > _MAX_LABEL:
-        return f"name part must be no more than {_MAX_LABEL} bytes"
-    return "" if _matches(_NAME, name) else f"name part {_NAME_RULE}"
+        faults.append(f"name part {_EMPTY_RULE}")
+    elif len(name) > _MAX_LABEL:
+        faults.append(f"name part must be no more than {_MAX_LABEL} bytes")
+    if not _matches(_NAME, name, len(name)):
+        faults.append(f"name part {_NAME_RULE}")
+    return tuple(faults)
 
 
 @lru_cache(maxsize=_REMEMBERED)
+def label_value_faults(value: str) -> tuple[str, ...]:
+    """Give all that is wrong with a label's value."""
+    faults = []
+    if len(value) > _MAX_LABEL:
+        faults.append(f"must be no more than {_MAX_LABEL} bytes")
+    if not _matches(_VALUE, value, len(value)):
+        faults.append(_VALUE_RULE)
+    return tuple(faults)
+
+
+def wrong_label_key(key: str) -> str:
+    """Check a label's or annotation's key: an optional DNS prefix, a slash, a name."""
+    return _first(label_key_faults(key))
+
+
 def wrong_label_value(value: str) -> str:
     """Check a label's value."""
-    if len(value) > _MAX_LABEL:
-        return f"must be no more than {_MAX_LABEL} bytes"
-    return "" if _matches(_VALUE, value) else _VALUE_RULE
+    return _first(label_value_faults(value))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -119,3 +135,7 @@ def wrong_finalizer(name: str) -> str:
 
 def _matches(pattern: str, text: str, most: int = _MAX_SUBDOMAIN) -> bool:
     return len(text) <= most and re.fullmatch(pattern, text, re.ASCII) is not None
+
+
+def _first(faults: tuple[str, ...]) -> str:
+    return faults[0] if faults else ""

@@ -174,7 +174,7 @@ def _element(key: str, element: Any) -> Mapping[str, Any]:
     if not isinstance(element, dict):
         raise PatchError(f"error decoding patch: expected an object with merge key {key!r}")
     if key not in element and element.get(_PATCH) != "replace":
-        raise PatchError(f"map: {element} does not contain declared merge key: {key}")
+        raise PatchError(f"map: {_shown(element)} does not contain declared merge key: {key}")
     return element
 
 
@@ -242,3 +242,14 @@ def _unite(present: list[Any], values: list[Any]) -> list[Any]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _shown(value: Any) -> str:
+    """Write a value as Go's %v does, which upstream's messages do."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{_shown(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_shown, value))}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)

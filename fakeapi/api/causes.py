@@ -29,24 +29,25 @@ _MARKUP = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&"})
 
 def required(path: str, detail: str = "") -> Cause:
     """Say that a field must be set."""
-    return Cause("FieldValueRequired", _with("Required value", detail), path)
+    return Cause("FieldValueRequired", _with("Required value", detail), path, detail)
 
 
 def invalid_value(path: str, value: Any, detail: str) -> Cause:
     """Say that a value breaks a rule."""
-    return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", path)
+    return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", path, detail)
 
 
 def unsupported(path: str, value: Any, supported: Sequence[str]) -> Cause:
     """Say that a value is none of those that there are."""
     listed = ", ".join(f'"{name}"' for name in supported)
-    message = f"Unsupported value: {shown(value)}: supported values: {listed}"
-    return Cause("FieldValueNotSupported", message, path)
+    detail = f"supported values: {listed}"
+    message = f"Unsupported value: {shown(value)}: {detail}"
+    return Cause("FieldValueNotSupported", message, path, detail)
 
 
 def forbidden_field(path: str, detail: str) -> Cause:
     """Say that a field may not be set or changed."""
-    return Cause("FieldValueForbidden", _with("Forbidden", detail), path)
+    return Cause("FieldValueForbidden", _with("Forbidden", detail), path, detail)
 
 
 def duplicate(path: str, value: Any) -> Cause:

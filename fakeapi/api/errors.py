@@ -25,11 +25,15 @@ MODIFIED = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause inside a Status: what kind of fault, in words, in which field."""
+    """One cause inside a Status: what kind of fault, in words, in which field.
+
+    ``detail`` is the end of the message: the rule without the sort of fault and the value.
+    """
 
     reason: str
     message: str
     field: str = ""
+    detail: str = ""
 
     def document(self) -> dict[str, str]:
         """Give the cause as JSON, empty members left out."""

@@ -15,8 +15,8 @@ from fakeapi.kinds.builtin import PODS
 _SPEC: Final = "spec."
 
 
-def pod_spec_faults(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give the fields of a pod's spec that break a rule, without ``spec.``, and which rule.
+def pod_spec_faults(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Give what is wrong in a pod's spec: the field without ``spec.``, the sort, and the rule.
 
     A pod whose fields have wrong types breaks one rule, of no field in particular.
     """
@@ -24,9 +24,10 @@ def pod_spec_faults(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     try:
         read_document(PODS, document)
     except MismatchError as error:
-        yield "", f"failed to unmarshal: {error}"
+        yield "", "Invalid value", f"failed to unmarshal: {error}"
         return
     apply_defaults(PODS, document)
     for cause in faults_of(PODS, document):
         if cause.field.startswith(_SPEC):
-            yield cause.field.removeprefix(_SPEC), cause.message
+            sort = cause.message.partition(":")[0]
+            yield cause.field.removeprefix(_SPEC), sort, cause.detail

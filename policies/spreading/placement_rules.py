@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from policies.naming import wrong_label_key, wrong_label_value, wrong_subdomain
+from policies.naming import label_key_faults, label_value_faults, wrong_subdomain
 from policies.spreading.model import Expression, NodeTerm, Preference, SubsetToleration
 
 INVALID: Final = "Invalid value"
@@ -44,10 +44,8 @@ def required_term_faults(term: NodeTerm, path: str) -> Iterator[Fault]:
     yield from _term_faults(term, path)
     for index, expression in enumerate(term.expressions):
         for place, value in enumerate(expression.values):
-            wrong = wrong_label_value(value)
-            if wrong:
-                where = f"{path}.matchExpressions[{index}].values[{place}]"
-                yield Fault(where, INVALID, wrong)
+            where = f"{path}.matchExpressions[{index}].values[{place}]"
+            yield from _invalid(where, label_value_faults(value))
 
 
 def preference_faults(preferences: Iterable[Preference], path: str) -> Iterator[Fault]:
@@ -88,9 +86,7 @@ def _expression_faults(expression: Expression, path: str) -> Iterator[Fault]:
                 yield Fault(f"{path}.values", REQUIRED, rule)
         case _:
             yield Fault(f"{path}.operator", INVALID, "not a valid selector operator")
-    wrong = wrong_label_key(expression.key)
-    if wrong:
-        yield Fault(f"{path}.key", INVALID, wrong)
+    yield from _invalid(f"{path}.key", label_key_faults(expression.key))
 
 
 def _field_faults(expression: Expression, path: str) -> Iterator[Fault]:
@@ -110,9 +106,8 @@ def _field_faults(expression: Expression, path: str) -> Iterator[Fault]:
 
 def _toleration_faults(each: SubsetToleration, path: str) -> Iterator[Fault]:
     toleration = each.toleration
-    wrong = wrong_label_key(toleration.key) if toleration.key else ""
-    if wrong:
-        yield Fault(f"{path}.key", INVALID, wrong)
+    if toleration.key:
+        yield from _invalid(f"{path}.key", label_key_faults(toleration.key))
     if not toleration.key and toleration.operator != "Exists":
         rule = (
             'operator must be Exists when `key` is empty, which means "match all values and all '
@@ -130,9 +125,9 @@ def _toleration_faults(each: SubsetToleration, path: str) -> Iterator[Fault]:
 def _operator_faults(operator: str, value: str, path: str) -> Iterator[Fault]:
     match operator:
         case "Equal" | "":
-            wrong = wrong_label_value(value)
+            wrong = label_value_faults(value)
             if wrong:
-                yield Fault(path, INVALID, wrong)
+                yield Fault(path, INVALID, ";".join(wrong))
         case "Exists":
             if value:
                 yield Fault(path, INVALID, "value must be empty when `operator` is 'Exists'")
@@ -142,3 +137,8 @@ def _operator_faults(operator: str, value: str, path: str) -> Iterator[Fault]:
 
 def _supported(values: Iterable[str]) -> str:
     return "supported values: " + ", ".join(f'"{value}"' for value in values)
+
+
+def _invalid(path: str, rules: Iterable[str]) -> Iterator[Fault]:
+    for rule in rules:
+        yield Fault(path, INVALID, rule)

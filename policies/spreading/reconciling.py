@@ -1,9 +1,9 @@
 """One look at a WorkloadSpread: what has to be written so that the world is as it says.
 
 The shell gathers (:class:`~policies.spreading.targets.Target`), calls :func:`reconcile`, and then,
-in this order, adopts pods, writes costs, writes the status and deletes pods. It looks again a moment
-after ``look_again_ns``, for deadlines are strict, and at once, with a growing delay, if ``failure``
-says that something was not ready.
+in this order, adopts pods, writes costs, writes the status and deletes pods. It looks again a
+moment after ``look_again_ns``, for deadlines are strict, and at once, with a growing delay, if
+``failure`` says that something was not ready.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
 (syncWorkloadSpread, calculateWorkloadSpreadStatus).

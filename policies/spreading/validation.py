@@ -39,8 +39,11 @@ _WHOLE: Final = 100
 _LONGEST_SECONDS: Final = 300 - 5
 _INT32: Final = 2**31 - 1
 
-PatchFaults = Callable[[Subset, str], Iterable[Fault]]
-"""Checks what a subset's patch makes of the target's pod template; takes the patch's path, too."""
+PatchFaults = Callable[[int, str], Iterable[Fault]]
+"""Checks what the patch of the subset at a place makes of the target's pod template.
+
+It takes the patch's path, too.
+"""
 
 
 def validate(
@@ -137,7 +140,7 @@ def _subset_faults(spread: Spread, patch_faults: PatchFaults | None) -> Iterator
         yield from _name_faults(subset.name, names, f"{path}.name")
         yield from _placement_faults(subset, path)
         if subset.patched and patch_faults is not None:
-            yield from patch_faults(subset, f"{path}.patch")
+            yield from patch_faults(index, f"{path}.patch")
         problem = limits.add(subset.max_replicas)
         if problem:
             yield Fault(f"{path}.maxReplicas", INVALID, problem)

@@ -58,5 +58,5 @@ _GRAMMAR: Final = _PodPaths()
 def patch_pod(pod: Mapping[str, Any], patch: object) -> dict[str, Any]:
     """Give a pod, or a pod template, with a patch merged in. Raises PatchError."""
     if not isinstance(patch, Mapping):
-        raise PatchError("error decoding patch: expected one JSON object")
+        raise PatchError("invalid JSON document")
     return strategic_merge(_GRAMMAR, "", pod, patch)

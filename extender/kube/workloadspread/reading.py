@@ -26,11 +26,16 @@ def controller_of(owners: Iterable[OwnerReference] | None) -> Reference | None:
     return next((owner_of(each) for each in owners or () if each.controller), None)
 
 
+def expression_of(shape: Expression) -> model.Expression:
+    """Read an expression of a selector as it is written."""
+    return model.Expression(shape.key, shape.operator, tuple(shape.values or ()))
+
+
 def term_of(shape: SelectorTerm) -> model.NodeTerm:
     """Read a node selector term as it is written."""
     return model.NodeTerm(
-        expressions=tuple(map(_expression, shape.matchExpressions or ())),
-        fields=tuple(map(_expression, shape.matchFields or ())),
+        expressions=tuple(map(expression_of, shape.matchExpressions or ())),
+        fields=tuple(map(expression_of, shape.matchFields or ())),
     )
 
 
@@ -47,10 +52,6 @@ def without_empty(value: object) -> object:
     if isinstance(value, list):
         return [without_empty(each) for each in value]
     return value
-
-
-def _expression(shape: Expression) -> model.Expression:
-    return model.Expression(shape.key, shape.operator, tuple(shape.values or ()))
 
 
 def _is_empty(value: object) -> bool:

@@ -10,14 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.kube.decoding import FieldError, ObjectError, decoded, label_selector_of
+from extender.kube.decoding import ObjectError, decoded, label_selector_of
 from extender.kube.events import rfc3339
 from extender.kube.pods import epoch_ns
 from extender.kube.replicas import moment
 from extender.kube.workloadspread import shapes
 from extender.kube.workloadspread.conversion import V1BETA1, UnknownVersionError, convert
-from extender.kube.workloadspread.reading import term_of, toleration_of
+from extender.kube.workloadspread.reading import expression_of, term_of, toleration_of
 from policies.spreading import model
+from policies.spreading.filter_rules import selector_problem
 from policies.spreading.references import Reference
 
 IGNORE_PATCH: Final = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
@@ -37,7 +38,7 @@ class WrittenSpread:
     def subset(self, name: str) -> Mapping[str, Any]:
         """Give a subset as JSON. Raises KeyError."""
         for subset in self.document["spec"]["subsets"]:
-            if subset.get("name") == name:
+            if (subset.get("name") or "") == name:
                 return MappingProxyType(subset)
         raise KeyError(name)
 
@@ -99,13 +100,14 @@ def _target(shape: shapes.TargetShape | None) -> Reference | None:
 
 def _filter(shape: shapes.FilterShape) -> model.TargetFilter:
     paths = tuple(shape.replicas_path_list or ())
-    try:
-        selector = label_selector_of("selector", shape.selector)
-    except FieldError as error:
-        return model.TargetFilter(
-            problem=str(error).removeprefix("selector: "), replicas_paths=paths
-        )
-    return model.TargetFilter(selector, replicas_paths=paths)
+    selector = shape.selector
+    if selector is None:
+        return model.TargetFilter(replicas_paths=paths)
+    expressions = map(expression_of, selector.matchExpressions or ())
+    problem = selector_problem(selector.matchLabels or {}, expressions)
+    if problem:
+        return model.TargetFilter(problem=problem, replicas_paths=paths)
+    return model.TargetFilter(label_selector_of("selector", selector), replicas_paths=paths)
 
 
 def _strategy(shape: shapes.StrategyShape) -> model.Strategy:
