@@ -46,8 +46,7 @@ class WrittenSpread:
 def decode_spread(raw: bytes) -> WrittenSpread:
     """Read a WorkloadSpread of any version. Raises ObjectError."""
     document = _document(raw)
-    encoded = raw if document.get("apiVersion") == V1BETA1 else msgspec.json.encode(document)
-    return WrittenSpread(decoded(_KIND, _decoder, encoded, _spread), document)
+    return WrittenSpread(decoded(_KIND, _decoder, msgspec.json.encode(document), _spread), document)
 
 
 def encode_status(status: model.Status) -> dict[str, Any]:

@@ -1,0 +1,224 @@
+"""WorkloadSpreads decoded from either version, and their status written back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from extender.kube.decoding import ObjectError
+from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread, encode_status
+from policies.selectors import LabelSelector, Toleration, equals_all
+from policies.spreading.model import (
+    Adaptive,
+    Condition,
+    Expression,
+    NodeTerm,
+    Preference,
+    Spread,
+    Status,
+    Strategy,
+    Subset,
+    SubsetStatus,
+    SubsetToleration,
+    TargetFilter,
+)
+from policies.spreading.references import Reference
+from tests.builders import encoded
+from tests.spreads import CLONE_SET, at, moment, spread_json
+
+ALPHA = "apps.kruise.io/v1alpha1"
+ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+IN_ZONE = NodeTerm((Expression("zone", "In", ("a",)),))
+
+
+def decoded(document: dict[str, Any]) -> Spread:
+    return decode_spread(encoded(document)).spread
+
+
+def problem(document: Any) -> str:
+    with pytest.raises(ObjectError) as caught:
+        decode_spread(document if isinstance(document, bytes) else encoded(document))
+    return str(caught.value)
+
+
+def test_all_of_a_subset() -> None:
+    (subset,) = decoded(
+        spread_json(
+            {
+                "name": "a",
+                "maxReplicas": "50%",
+                "requiredNodeSelector": ZONE,
+                "preferredNodeSelector": [{"weight": 5, "preference": ZONE}],
+                "tolerations": [{"key": "t", "operator": "Exists", "tolerationSeconds": 5}],
+                "patch": {"metadata": {}},
+            }
+        )
+    ).subsets
+    assert subset == Subset(
+        "a",
+        "50%",
+        required=IN_ZONE,
+        preferred=(Preference(5, IN_ZONE),),
+        tolerations=(SubsetToleration(Toleration("t", "Exists"), bounded=True),),
+        patched=True,
+    )
+
+
+def test_nothing_of_a_spread() -> None:
+    for bare in (
+        {"metadata": {"name": "web"}},
+        {"metadata": {"name": "web"}, "spec": None, "status": None},
+        {"metadata": {"name": "web"}, "spec": {"subsets": None, "scheduleStrategy": {}}},
+    ):
+        assert decoded(bare) == Spread("default", "web", None, ())
+
+
+def test_the_older_version_says_the_same() -> None:
+    older = spread_json(
+        {
+            "name": "a",
+            "requiredNodeSelectorTerm": ZONE,
+            "preferredNodeSelectorTerms": [{"weight": 5, "preference": ZONE}],
+        }
+    )
+    (subset,) = decoded({**older, "apiVersion": ALPHA}).subsets
+    assert subset == Subset("a", required=IN_ZONE, preferred=(Preference(5, IN_ZONE),))
+
+
+def test_the_rest_of_a_spread() -> None:
+    document = spread_json(
+        scheduleStrategy={
+            "type": "Adaptive",
+            "adaptive": {"disableSimulationSchedule": True, "rescheduleCriticalSeconds": 30},
+        },
+        targetFilter={
+            "selector": {"matchLabels": {"app": "web"}},
+            "replicasPathList": ["spec.count"],
+        },
+    )
+    document["metadata"] |= {
+        "resourceVersion": "7",
+        "generation": 3,
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": {"workloadspread.kruise.io/ignore-patch-existing-pods-metadata": "True"},
+    }
+    assert decoded(document) == Spread(
+        "default",
+        "web",
+        Reference(CLONE_SET.api_version, "CloneSet", "web"),
+        (),
+        uid="web-spread",
+        resource_version="7",
+        generation=3,
+        terminating=True,
+        target_filter=TargetFilter(
+            LabelSelector(equals_all({"app": "web"})), replicas_paths=("spec.count",)
+        ),
+        strategy=Strategy("Adaptive", Adaptive(simulates=False, critical_seconds=30)),
+        keeps_metadata=True,
+    )
+
+
+def test_a_selector_that_makes_no_sense_is_kept_as_a_problem() -> None:
+    selector = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
+    found = decoded(spread_json(targetFilter={"selector": selector})).target_filter
+    assert found == TargetFilter(problem='"Like" is not a valid label selector operator')
+
+
+STATUS = {
+    "observedGeneration": 3,
+    "subsetStatuses": [
+        {
+            "name": "a",
+            "replicas": 2,
+            "conditions": [
+                {
+                    "type": "Schedulable",
+                    "status": "False",
+                    "observedGeneration": 2,
+                    "lastTransitionTime": "2026-01-01T11:59:50Z",
+                    "reason": "PodUnschedulable",
+                    "message": "",
+                },
+                {
+                    "type": "Other",
+                    "status": "True",
+                    "lastTransitionTime": None,
+                    "reason": "",
+                    "message": "m",
+                },
+            ],
+            "missingReplicas": 1,
+            "creatingPods": {"x": "2026-01-01T11:59:55Z"},
+            "deletingPods": {"y": "2026-01-01T11:59:58Z"},
+        }
+    ],
+    "versionedSubsetStatuses": {"v1": [{"name": "a", "replicas": 0, "missingReplicas": -1}]},
+}
+
+
+def test_a_status_is_written_as_it_was_read() -> None:
+    found = decoded({**spread_json(), "status": STATUS}).status
+    assert found == Status(
+        3,
+        (
+            SubsetStatus(
+                "a",
+                1,
+                2,
+                creating={"x": at(-5)},
+                deleting={"y": at(-2)},
+                conditions=(
+                    Condition("Schedulable", "False", "PodUnschedulable", "", at(-10), 2),
+                    Condition("Other", "True", "", "m"),
+                ),
+            ),
+        ),
+        {"v1": (SubsetStatus("a", -1),)},
+    )
+    assert encode_status(found) == STATUS
+
+
+def test_nothing_of_a_status() -> None:
+    assert encode_status(decoded(spread_json()).status) == {}
+
+
+def test_times_may_have_a_zone_and_none_is_long_ago() -> None:
+    entry = {
+        "name": "a",
+        "replicas": 0,
+        "missingReplicas": 0,
+        "creatingPods": {"x": "2026-01-01T13:00:00+01:00"},
+        "conditions": [{"type": "Schedulable", "status": "True", "lastTransitionTime": None}],
+    }
+    (found,) = decoded({**spread_json(), "status": {"subsetStatuses": [entry]}}).status.subsets
+    assert found.creating == {"x": moment("2026-01-01T12:00:00Z")}
+    assert found.conditions[0].changed_ns is None
+
+
+class TestBadOnes:
+    def test_what_is_wrong_is_told_in_one_line(self) -> None:
+        told = problem(spread_json({"name": "a", "maxReplicas": 1.5}))
+        assert told.startswith("WorkloadSpread default/web: spec.subsets[0].maxReplicas: ")
+        assert "\n" not in told
+
+    def test_types(self) -> None:
+        assert "spec.subsets: " in problem(spread_json(subsets={}))
+        assert "spec.targetRef: " in problem(spread_json(targetRef="web"))
+
+    def test_versions(self) -> None:
+        expected = "expected apps.kruise.io/v1beta1 or apps.kruise.io/v1alpha1"
+        assert expected in problem({**spread_json(), "apiVersion": "apps.kruise.io/v2"})
+
+    @pytest.mark.parametrize("raw", [b"{", b"[]", b"\xff", b"{}"])
+    def test_what_is_no_object(self, raw: bytes) -> None:
+        assert problem(raw)
+
+
+def test_a_subset_is_found_by_name() -> None:
+    written: WrittenSpread = decode_spread(encoded(spread_json({"name": "a"}, {"maxReplicas": 1})))
+    assert written.subset("a") == {"name": "a"}
+    assert written.subset("") == {"maxReplicas": 1}
+    with pytest.raises(KeyError):
+        written.subset("b")
