@@ -52,13 +52,10 @@ class SpreadFiles:
 
     def spread(self, key: str) -> WrittenSpread:
         """Give the WorkloadSpread ``namespace/name``. Raises SpreadFileError."""
-        found = self.spreads.get(key)
-        if found is not None:
-            return found
-        for manifest in self._of_kind(_SPREAD):
-            if _key(manifest) == key:
-                spread_in(manifest)
-        raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._place}")
+        named = [manifest for manifest in self._of_kind(_SPREAD) if _key(manifest) == key]
+        if not named:
+            raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._place}")
+        return spread_in(named[-1])
 
     @cached_property
     def spreads(self) -> Mapping[str, WrittenSpread]:

@@ -7,10 +7,8 @@ import json
 import signal
 import socket
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,38 +18,17 @@ import structlog
 
 from fakeapi.cli import main
 from tests.builders import encoded, node_json, pod_json
+from tests.commands import reprieve, start, written
 from tests.extender.go_decoder import filtered
 from tests.replicas import RECORDED, member_json, replica_set_json
+from tests.spreads import spread_json
 
-ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from fakeapi.cli import main; main()")
 VIP = pod_json("vip", cpu="1", priority=10)
 CLUSTER = (
     node_json("node-1", cpu="1"),
     node_json("node-2", cpu="500m"),
     pod_json("web", on="node-1", cpu="1", priority=1),
 )
-
-
-@dataclass(frozen=True)
-class Done:
-    """A process that has ended."""
-
-    code: int | None
-    out: str
-    err: str
-
-
-async def start(*arguments: str) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *COMMAND, *arguments, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=PIPE
-    )
-
-
-async def reprieve(*arguments: str, stdin: bytes = b"") -> Done:
-    process = await start(*arguments)
-    out, err = await process.communicate(stdin)
-    return Done(process.returncode, out.decode(), err.decode())
 
 
 @asynccontextmanager
@@ -84,12 +61,6 @@ async def ask_filter(session: aiohttp.ClientSession, url: str, *names: str) -> A
     async with session.post(f"{url}/filter", data=body) as response:
         assert response.status == 200
         return filtered(await response.read(), names, cached=True)
-
-
-def written(tmp_path: Path, name: str, *documents: Any) -> str:
-    path = tmp_path / name
-    path.write_bytes(b"\n".join(map(encoded, documents)))
-    return str(path)
 
 
 @pytest.fixture
@@ -231,6 +202,8 @@ async def test_every_command_has_help_with_an_example() -> None:
         ["explain", "filter"],
         ["explain", "preempt"],
         ["explain", "scaledown"],
+        ["explain", "spread"],
+        ["validate", "workloadspread"],
     )
     helped = await asyncio.gather(*(reprieve(*command, "--help") for command in commands))
     for command, done in zip(commands, helped, strict=True):
@@ -267,6 +240,30 @@ WRONG: list[tuple[str, str]] = [
         "explain scaledown --cluster RS --replicaset default/web --delete 1",
         "expected at most 0, as",
     ),
+    ("explain spread --cluster WS", "Missing option '--workloadspread'"),
+    ("explain spread --cluster WS --workloadspread web", "'web'; expected NAMESPACE/NAME"),
+    ("explain spread --cluster WS --workloadspread a/b", "no WorkloadSpread 'a/b' in --cluster"),
+    ("explain spread --cluster WS --workloadspread default/bad", "default/bad: spec.subsets: "),
+    (
+        "explain spread --cluster WS --workloadspread default/web --pod WS",
+        "holds 0 pods; expected exactly one",
+    ),
+    (
+        "explain spread --cluster WS --workloadspread default/web --operation delete",
+        "--operation needs --pod",
+    ),
+    (
+        "explain spread --cluster WS --workloadspread default/web --pod P --operation patch",
+        "'patch' is not one of 'create', 'delete', 'evict'",
+    ),
+    (
+        "explain spread --cluster WS --workloadspread default/web --quirks none",
+        "'none' is not one of 'upstream', 'fixed'",
+    ),
+    ("validate", "Missing command"),
+    ("validate workloadspread", "Missing argument 'FILE'"),
+    ("validate workloadspread C", "holds 0 WorkloadSpreads; expected exactly one"),
+    ("validate workloadspread none.json", "none.json: cannot be read: No such file"),
     ("serve --search everywhere", "'everywhere' is not one of 'offered', 'cluster'"),
     ("serve --embedded nope", "--embedded: unknown scenario 'nope'; expected demo"),
     ("serve --embedded demo --server http://x", "exclude each other"),
@@ -309,6 +306,7 @@ def test_a_mistake_ends_with_2_and_one_line_on_stderr(
         "P": vip,
         "BAD": written(tmp_path, "bad.json", pod_json(cpu="lots")),
         "RS": written(tmp_path, "rs.json", replica_set_json()),
+        "WS": written(tmp_path, "ws.json", spread_json(), spread_json(name="bad", subsets="none")),
     }
     code = command_line(*(files.get(word, word) for word in line.split()))
     out, err = capsys.readouterr()
