@@ -123,7 +123,7 @@ def _pods(spread: Spread, outcome: Outcome) -> RenderableType:
             "" if subset == FAKE_SUBSET else subset,
             versions[pod.name],
             str(cost.value),
-            _because(cost, subset, spread),
+            _because(cost, subset, spread) + _aged(cost, versions[pod.name], outcome),
         )
     if len(ranked) > _SHOWN_PODS:
         table.add_row("", f"and {len(ranked) - _SHOWN_PODS} more", "", "", "", "")
@@ -150,6 +150,13 @@ def _because(cost: Cost, subset: str, spread: Spread) -> str:
         case Standing.WITHIN:
             places = [each.name for each in spread.subsets]
             return f"{subset} is number {places.index(subset) + 1} of {len(places)}"
+
+
+def _aged(cost: Cost, version: str, outcome: Outcome) -> str:
+    """Say what is different about a pod of an old version."""
+    if version == outcome.newest or cost.standing is Standing.OUTSIDE:
+        return ""
+    return "; an old version is emptied from the front"
 
 
 def _limits(spread: Spread) -> Mapping[str, object]:

@@ -314,6 +314,15 @@ class TestTables:
         assert excess in lines
         assert "web-1 a versionIgnored 200 a is number 1 of 2" in lines
 
+    def test_an_old_version_is_emptied_from_the_front(self) -> None:
+        """A standalone ReplicaSet's pods are old to upstream."""
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
+        mine = spread_json(A, B, targetRef=reference)
+        target = {**clone_set_json(), "apiVersion": "apps/v1", "kind": "ReplicaSet"}
+        lines = shown(explained(mine, target, pod_of("web-1", "b"), quirks=UPSTREAM))
+        told = "b is number 2 of 2; an old version is emptied from the front"
+        assert f"web-1 b versionIgnored 200 {told}" in lines
+
     def test_what_happens_next(self) -> None:
         stuck = pod_of(
             "web-1", "a", metadata={"creationTimestamp": "2026-01-01T11:59:00Z"}, status=STUCK

@@ -1,0 +1,22 @@
+"""Oddities are data, and the documents show all of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from policies.spreading.quirks import FIXED, MODES, QUIRKS, UPSTREAM
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "workloadspread.md"
+
+
+def test_the_document_has_each_of_them_in_the_same_words() -> None:
+    rows = [f"| {each.name} | {each.upstream} | {each.ours} | {each.why} |" for each in QUIRKS]
+    lines = DOCUMENT.read_text().splitlines()
+    start = lines.index("|---|---|---|---|") + 1
+    assert lines[start : start + len(rows) + 1] == [*rows, ""]
+
+
+def test_there_are_two_modes() -> None:
+    assert MODES == {"upstream": UPSTREAM, "fixed": FIXED}
+    assert len(UPSTREAM) == len(QUIRKS) == len({each.name for each in QUIRKS})
+    assert not FIXED
