@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,23 @@ async def reprieve(*arguments: str, stdin: bytes = b"") -> Done:
     process = await start(*arguments)
     out, err = await process.communicate(stdin)
     return Done(process.returncode, out.decode(), err.decode())
+
+
+@asynccontextmanager
+async def serving(*arguments: str) -> AsyncIterator[str]:
+    """Run a server and give its URL; it must end well when it is told to."""
+    process = await start(*arguments, "--port", "0")
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(20):
+            line = (await process.stdout.readline()).decode()
+        assert line.startswith("listening on http://127.0.0.1:"), await process.communicate()
+        yield line.split()[-1]
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        _, errors = await process.communicate()
+    assert process.returncode == 0, errors
 
 
 def written(tmp_path: Path, name: str, *documents: Any) -> str:

@@ -40,8 +40,16 @@ VIOLATIONS = {
         "policies/scaledown/replica.py",
         "import policies.scaledown.ranking",
     ),
+    "Inside policies.spreading": (
+        "policies/spreading/model.py",
+        "import policies.spreading.limits",
+    ),
     "Inside extender": ("extender/overlay.py", "import extender.wire"),
     "Inside extender.kube": ("extender/kube/backoff.py", "import extender.kube.decoding"),
+    "Inside extender.kube.workloadspread": (
+        "extender/kube/workloadspread/shapes.py",
+        "import extender.kube.workloadspread.pods",
+    ),
     "Inside fakeapi": ("fakeapi/kinds/builtin.py", "import fakeapi.store"),
     "Inside fakeapi.controlplane": (
         "fakeapi/controlplane/zones.py",

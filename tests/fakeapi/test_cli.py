@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ import structlog
 
 from fakeapi.cli import main
 from tests.builders import encoded, node_json, pod_json
-from tests.commands import reprieve, start, written
+from tests.commands import reprieve, serving, written
 from tests.extender.go_decoder import filtered
 from tests.replicas import RECORDED, member_json, replica_set_json
 from tests.spreads import spread_json
@@ -29,23 +27,6 @@ CLUSTER = (
     node_json("node-2", cpu="500m"),
     pod_json("web", on="node-1", cpu="1", priority=1),
 )
-
-
-@asynccontextmanager
-async def serving(*arguments: str) -> AsyncIterator[str]:
-    """Run a server and give its URL; it must end well when it is told to."""
-    process = await start(*arguments, "--port", "0")
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(20):
-            line = (await process.stdout.readline()).decode()
-        assert line.startswith("listening on http://127.0.0.1:"), await process.communicate()
-        yield line.split()[-1]
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        _, errors = await process.communicate()
-    assert process.returncode == 0, errors
 
 
 async def get_ready(session: aiohttp.ClientSession, url: str) -> None:

@@ -17,7 +17,7 @@ from fakeapi import FakeCluster
 from fakeapi.api.faulting import PlanError
 from fakeapi.faults import FaultControl, fault
 from fakeapi.process import ProcessError
-from tests.fakeapi.test_cli import reprieve, serving
+from tests.commands import reprieve, serving
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JSON = {"Content-Type": "application/json"}

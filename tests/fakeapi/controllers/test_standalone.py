@@ -16,9 +16,9 @@ import pytest
 from extender.kube.client import PatchType
 from extender.kube.resources import LEASES, PODS, REPLICA_SETS
 from fakeapi import FakeCluster
+from tests.commands import reprieve, start
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
 from tests.fakeapi.controlplane.stage import decode
-from tests.fakeapi.test_cli import reprieve, start
 
 PATIENCE_SECONDS = 60
 

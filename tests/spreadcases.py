@@ -1,0 +1,111 @@
+"""The cases of upstream's tables about WorkloadSpreads, and what stands around each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from extender.explain_spread import Explained, explain_spread
+from extender.kube.workloadspread.pods import decode_spread_pod
+from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
+from extender.spreadfiles import SpreadFiles
+from policies.spreading.model import SpreadPod
+from policies.spreading.owners import Owners
+from policies.spreading.quirks import Quirks
+from policies.spreading.reconciling import SpreadRules
+from policies.spreading.versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
+from tests.builders import encoded
+from tests.spreads import files, moment
+
+CASES: list[dict[str, Any]] = msgspec.json.decode(
+    (Path(__file__).parent / "vectors" / "workloadspread.json").read_bytes()
+)["cases"]
+
+PARTS = frozenset(
+    (
+        "conversion",
+        "event_enqueue",
+        "event_mapping",
+        "initial_status",
+        "nested_field",
+        "ordinal",
+        "owner_kind",
+        "patch",
+        "pod_selected",
+        "pod_version",
+        "reference_chain",
+        "reference_equal",
+        "replicas_path",
+        "validate_conflict",
+        "validate_create",
+        "validate_handler",
+        "validate_patch",
+        "validate_update",
+        "workload_replicas",
+        "workload_version",
+    )
+)
+"""The tables that ask one rule by itself."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of the tables, and the quirks under which it runs."""
+
+    data: Mapping[str, Any]
+    quirks: Quirks
+
+    @property
+    def expect(self) -> Mapping[str, Any]:
+        expect: Mapping[str, Any] = self.data["expect"]
+        return expect
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        given: Mapping[str, Any] = self.data["input"]
+        return given
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        kinds = (self.data.get("config") or {}).get("versionedStatusKinds")
+        return DEFAULT_VERSIONED_KINDS if kinds is None else versioned_kinds(kinds)
+
+    @cached_property
+    def files(self) -> SpreadFiles:
+        ones = (self.data.get("workloadspread"), self.data.get("workload"))
+        many = (self.data.get(name) or () for name in ("pods", "nodes", "extra", "existing"))
+        documents = [*ones, *(each for several in many for each in several)]
+        return files(*(each for each in documents if each and each["metadata"].get("name")))
+
+    @cached_property
+    def written(self) -> WrittenSpread:
+        return decode_spread(encoded(self.data["workloadspread"]))
+
+    @cached_property
+    def pods(self) -> list[SpreadPod]:
+        return [decode_spread_pod(encoded(each)) for each in self.data["pods"]]
+
+    @property
+    def now_ns(self) -> int:
+        return moment(self.data["now"])
+
+    @property
+    def rules(self) -> SpreadRules:
+        return SpreadRules(self.kinds, self.quirks)
+
+    @cached_property
+    def explained(self) -> Explained:
+        return explain_spread(self.files, self.written.spread.key, self.now_ns, self.rules)
+
+    def owners(self, pod: SpreadPod) -> Owners:
+        return self.files.owners(pod)
+
+
+def of(data: Mapping[str, Any]) -> str:
+    """Name a case for people."""
+    return f"{data['table']}: {data['name']}"
