@@ -77,7 +77,8 @@ WHITELIST_VERSION: Final = Quirk(
 NUMERIC_STRINGS: Final = Quirk(
     "numeric strings as maxReplicas",
     'A maxReplicas of "5" passes validation, as a percentage; costs take it for 5%; the subset '
-    "counts as full; and the status cannot be worked out, and becomes empty.",
+    "counts as full; and the status cannot be worked out: an empty one is written, and the "
+    "reconcile panics.",
     "Validation lets it pass, too; everywhere else it is the number 5.",
     "What was admitted should work, and nothing else can have been meant.",
 )
