@@ -64,7 +64,7 @@ class Status(Struct):
     initContainerStatuses: list[ContainerStatus] | None = None  # noqa: N815
 
 
-class PodShape(Struct):
+class _PodShape(Struct):
     """v1.Pod."""
 
     metadata: Meta
@@ -73,7 +73,7 @@ class PodShape(Struct):
 
 
 _NOT_READY = Condition()
-_pods = msgspec.json.Decoder(PodShape)
+_pods = msgspec.json.Decoder(_PodShape)
 _replica_sets = msgspec.json.Decoder(shapes.SelectingShape)
 
 
@@ -90,7 +90,7 @@ def decode_replica_set(raw: bytes) -> ReplicaSet:
     return decoded(REPLICA_SET, _replica_sets, raw, _replica_set)
 
 
-def _member(shape: PodShape) -> Member:
+def _member(shape: _PodShape) -> Member:
     meta, spec, status = shape.metadata, shape.spec, shape.status or Status()
     namespace = meta.namespace or "default"
     ready = ready_condition(status)
