@@ -3,6 +3,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 CLIENTS := .venv/.clients
 GO := .venv/.go
+COMPILED := policies/_names.c
+INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
 .PHONY: demo test fuzz e2e conformance check bench bench-check clean
 
@@ -21,11 +23,12 @@ e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real cont
 conformance: $(GO)  ## build the controllers of a real kube-controller-manager, once
 	$(BIN)/python -m tests.conformance.build controllers
 
-check: $(CLIENTS)  ## style, types, layers
+check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
 
 bench: $(INSTALLED) conformance  ## measure, and write the table to bench-results/
 	$(BIN)/python -m tests.bench
@@ -33,7 +36,7 @@ bench: $(INSTALLED) conformance  ## measure, and write the table to bench-result
 bench-check: $(INSTALLED) conformance  ## measure the quick half, and fail if a budget is broken
 	$(BIN)/python -m tests.bench --quick --check
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt setup.py $(COMPILED)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev]'
 	touch $@
@@ -50,4 +53,4 @@ $(GO): $(INSTALLED)
 	touch $@
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results
+	rm -rf .venv build policies/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results

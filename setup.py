@@ -1,0 +1,14 @@
+"""What is compiled, where a compiler is there; pyproject.toml says all else."""
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "policies._names",
+            ["policies/_names.c"],
+            extra_compile_args=["-O3"],  # its loops over bytes take many at once
+            optional=True,
+        )
+    ]
+)
