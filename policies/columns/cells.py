@@ -49,7 +49,8 @@ class Cells:
     def append_node(self) -> None:
         """Add an empty node at the end."""
         if self.width == len(self.counts):
-            self._resize(self.block.shape[1], 2 * self.width)
+            # An odd number of cache lines: cells of one node must not all compete for the same few.
+            self._resize(self.block.shape[1], 2 * self.width + 8)
         self.width += 1
 
     def drop_node(self, node: int) -> None:
@@ -81,7 +82,7 @@ class Cells:
 
     def insert(self, node: int, place: int, row: Sequence[int]) -> None:
         """Put a pod at ``place`` of a node."""
-        count = int(self.counts[node])
+        count = self.counts.item(node)
         if count == self.block.shape[1]:
             self._resize(2 * count, self.block.shape[2])
         self.block[:, place + 1 : count + 1, node] = self.block[:, place:count, node]
@@ -94,9 +95,12 @@ class Cells:
 
     def remove(self, node: int, place: int) -> None:
         """Take the pod at ``place`` off a node."""
-        left = int(self.counts[node]) - 1
-        self.block[:, place:left, node] = self.block[:, place + 1 : left + 1, node]
-        self._clear(left, left + 1, node)
+        left = self.counts.item(node) - 1
+        if left + 1 < self.block.shape[1]:  # then an empty cell follows, and moves up as well
+            self.block[:, place : left + 1, node] = self.block[:, place + 1 : left + 2, node]
+        else:
+            self.block[:, place:left, node] = self.block[:, place + 1 :, node]
+            self._clear(left, left + 1, node)
         self.counts[node] = left
         if left == self.block.shape[1] // 4:
             self._shrink()

@@ -51,8 +51,8 @@ class Interned(Generic[K]):
     def release(self, number: int) -> Pod | None:
         """Count one use less; gives the sample if that was the last, and the number is free."""
         self._uses[number] -= 1
-        sample = self.samples[number]
-        if self._uses[number] or sample is None:
+        sample = None if self._uses[number] else self.samples[number]
+        if sample is None:
             return None
         del self._number_of[self._key(sample)]
         self.samples[number] = None

@@ -22,13 +22,17 @@ _MOST_KEYS = 256
 
 
 class NodeColumns:
-    """Rows by node; ``allocatable`` and ``requested`` are (resources, width) int64."""
+    """Rows by node; ``allocatable`` and ``requested`` are (resources, width) int64.
+
+    ``regular`` tells of each node whether none of its amounts had to be cut.
+    """
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._scalars: list[str] = []
         self.resources: dict[str, int] = {name: place for place, name in enumerate(STANDARD)}
+        self.regular: list[bool] = []
         self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(())
         self.unschedulable: Bools = np.zeros(16, np.bool_)
         self.allowed_pods = np.zeros(16, np.int64)
@@ -69,6 +73,7 @@ class NodeColumns:
         if row == len(self.allowed_pods):
             self._widen()
         self._nodes.append(node)
+        self.regular.append(True)
         self.taints.append(node.taints)
         for key, column in self._labels.items():
             column.append(node.labels.get(key))
@@ -87,6 +92,8 @@ class NodeColumns:
         last = len(self._nodes) - 1
         self._nodes[row] = self._nodes[last]
         self._nodes.pop()
+        self.regular[row] = self.regular[last]
+        self.regular.pop()
         self.taints.drop(row)
         for column in self._labels.values():
             column.drop(row)
@@ -103,12 +110,12 @@ class NodeColumns:
         """Give amounts in the order of ``resources``; names that are not in it are left out."""
         scalars = resources.scalars
         listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
-        listed += [scalars.get(name, 0) for name in self._scalars]
-        if min(listed) >= -BOUND and max(listed) <= BOUND:
-            return listed
-        return [bounded(amount) for amount in listed]
+        if self._scalars:
+            listed += [scalars.get(name, 0) for name in self._scalars]
+        return listed if is_regular(resources) else [bounded(amount) for amount in listed]
 
     def _write(self, row: int, node: Node) -> None:
+        self.regular[row] = is_regular(node.allocatable)
         self.unschedulable[row] = node.unschedulable
         self.allowed_pods[row] = bounded(node.allowed_pods)
         self.allocatable[:, row] = self.amounts(node.allocatable)
@@ -127,6 +134,12 @@ def bounded(amount: int) -> int:
 
 def is_regular(resources: Resources) -> bool:
     """Tell whether all amounts are such that nothing has to be cut."""
-    standard = (resources.milli_cpu, resources.memory, resources.ephemeral_storage)
-    amounts = (*standard, *resources.scalars.values()) if resources.scalars else standard
-    return min(amounts) >= 0 and max(amounts) <= BOUND
+    return (
+        0 <= resources.milli_cpu <= BOUND
+        and 0 <= resources.memory <= BOUND
+        and 0 <= resources.ephemeral_storage <= BOUND
+        and (
+            not resources.scalars
+            or all(0 <= amount <= BOUND for amount in resources.scalars.values())
+        )
+    )

@@ -9,7 +9,9 @@ from typing import TypeVar
 from policies.columns.budgets import BudgetColumns
 from policies.columns.cells import CLASS, FIRST_RESOURCE, TRAITS, Cells
 from policies.columns.classes import LabelClasses, Traits
-from policies.columns.nodes import BOUND, STANDARD, NodeColumns, is_regular
+from policies.columns.differing import difference
+from policies.columns.naming import RowNames
+from policies.columns.nodes import STANDARD, NodeColumns, is_regular
 from policies.model import NodeState, Pod, Snapshot
 from policies.policy import Policy, started
 from policies.upstream import Release
@@ -39,8 +41,8 @@ class Columns:
         self._uids: list[set[str]] = []
         self._most_resources = _FEW_RESOURCES
         self.snapshot = Snapshot()
-        self.names: list[str] = []
-        self.index: dict[str, int] = {}
+        self.row_names = RowNames()
+        self.names, self.index = self.row_names.names, self.row_names.index
         self.states: list[NodeState] = []
         self.pods: list[tuple[Pod, ...]] = []
         self.nominating: dict[str, None] = {}
@@ -98,16 +100,19 @@ class Columns:
 
     def _put(self, name: str, state: NodeState) -> None:
         row = self.index.get(name)
+        before: Sequence[Pod] = ()
         if row is None:
             row = self._append(name, state)
-        elif self.states[row].node is not state.node:
-            self.nodes.set(row, state.node)
-        self._replace_pods(row, state.pods)
-        self.states[row] = state
+        else:
+            known, self.states[row] = self.states[row], state
+            before = known.pods
+            if known.node is not state.node:
+                self.nodes.set(row, state.node)
+        self._replace_pods(row, before, state.pods)
         self.nodes.request(row, state.requested)
         _mark(self.nominating, name, state.nominated)
         _mark(self.departing, name, self._departing[row])
-        plain = _is_plain(state)
+        plain = self.nodes.regular[row] and not state.unreadable and is_regular(state.requested)
         if not plain or name in self.irregular or not self._seem_plain(row):
             _mark(self.irregular, name, not (plain and self._are_plain(row)))
 
@@ -121,8 +126,7 @@ class Columns:
         return bounded and len(uids) == len(pods)
 
     def _append(self, name: str, state: NodeState) -> int:
-        row = self.index[name] = len(self.names)
-        self.names.append(name)
+        row = self.row_names.append(name)
         self.states.append(state)
         self.pods.append(())
         self._departing.append(0)
@@ -132,96 +136,112 @@ class Columns:
         return row
 
     def _drop(self, name: str) -> None:
-        row = self.index.pop(name)
-        self._replace_pods(row, ())
-        _replace_by_last(self.names, row)
+        row = self.index[name]
+        self._replace_pods(row, self.states[row].pods, ())
+        self.row_names.drop(name)
         _replace_by_last(self.states, row)
         _replace_by_last(self.pods, row)
         _replace_by_last(self._departing, row)
         _replace_by_last(self._uids, row)
-        if row < len(self.names):
-            self.index[self.names[row]] = row
         self.nodes.drop(row)
         self.cells.drop_node(row)
         for marks in (self.nominating, self.departing, self.irregular):
             marks.pop(name, None)
 
-    def _replace_pods(self, row: int, pods: Sequence[Pod]) -> None:
-        """Take off the row who left and put on it who came; pods are told apart by identity."""
-        before = self.pods[row]
-        known, present = set(map(id, before)), set(map(id, pods))
-        left = _places_outside(present, before) if not known <= present else []
-        come = [pod for pod in pods if id(pod) not in known] if not present <= known else []
+    def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:
+        """Take off the row who left and put on it who came."""
+        left, come = difference(before, now)
         for pod in come:
             for name in pod.requests.scalars:
                 self.know_resource(name)
-        if len(left) == len(come) == 1 and self._belongs_at(row, left[0], come[0]):
-            self._exchange(row, left[0], come[0])
-            return
-        for place in reversed(left):
-            self._take(row, place)
+        if left:
+            standing = list(map(id, self.pods[row]))
+            places = [standing.index(id(pod)) for pod in left]
+            if len(left) == len(come) == 1 and self._belongs_at(row, places[0], come[0]):
+                self._exchange(row, places[0], come[0])
+                return
+            for place in sorted(places, reverse=True):
+                self._take(row, place)
         if self.pods[row]:
             for pod in come:
                 self._place(row, pod)
         elif come:
             ordered = self._policy.victims.sort(come)
             self.pods[row] = tuple(ordered)
-            self.cells.fill(row, [self._cell_values(row, pod) for pod in ordered])
+            self.cells.fill(row, [self._counted(row, pod, self._acquire(pod)) for pod in ordered])
 
     def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
         """Tell whether a pod may stand where another does, as one does that has changed little."""
         key, pods = self._policy.victims.key, self.pods[row]
         mine = key(pod)
+        if mine == key(pods[place]):
+            return True
         follows = place == 0 or key(pods[place - 1]) <= mine
         return follows and (place + 1 == len(pods) or mine <= key(pods[place + 1]))
 
     def _exchange(self, row: int, place: int, pod: Pod) -> None:
-        pods = self.pods[row]
-        self._forget(row, place)
-        self.cells.write(row, place, self._cell_values(row, pod))
-        self.pods[row] = (*pods[:place], pod, *pods[place + 1 :])
+        pods, block = self.pods[row], self.cells.block
+        old = pods[place]
+        self._discount(row, old)
+        if _are_alike(old, pod):
+            classes = block.item(CLASS, place, row), block.item(TRAITS, place, row)
+        else:
+            self._release(row, place)
+            classes = self._acquire(pod)
+        self.cells.write(row, place, self._counted(row, pod, classes))
+        standing = list(pods)
+        standing[place] = pod
+        self.pods[row] = tuple(standing)
 
     def _take(self, row: int, place: int) -> None:
         pods = self.pods[row]
-        self._forget(row, place)
+        self._discount(row, pods[place])
+        self._release(row, place)
         self.cells.remove(row, place)
-        self.pods[row] = pods[:place] + pods[place + 1 :]
-
-    def _forget(self, row: int, place: int) -> None:
-        """Count a pod no longer among its classes."""
-        block, pod = self.cells.block, self.pods[row][place]
-        number = int(block[CLASS, place, row])
-        if self.classes.release(number):
-            self.budgets.removed(number)
-        self.traits.release(int(block[TRAITS, place, row]))
-        self._unbounded.pop(id(pod), None)
-        self._departing[row] -= pod.departing
-        self._uids[row].discard(pod.uid)
+        standing = list(pods)
+        del standing[place]
+        self.pods[row] = tuple(standing)
 
     def _place(self, row: int, pod: Pod) -> None:
         key, pods = self._policy.victims.key, self.pods[row]
         place = bisect_left(pods, key(pod), key=key)
-        self.cells.insert(row, place, self._cell_values(row, pod))
-        self.pods[row] = (*pods[:place], pod, *pods[place:])
+        self.cells.insert(row, place, self._counted(row, pod, self._acquire(pod)))
+        standing = list(pods)
+        standing.insert(place, pod)
+        self.pods[row] = tuple(standing)
 
-    def _cell_values(self, row: int, pod: Pod) -> list[int]:
-        """Count the pod among its classes and give its value of every channel."""
-        self._departing[row] += pod.departing
-        self._uids[row].add(pod.uid)
+    def _acquire(self, pod: Pod) -> tuple[int, int]:
+        """Count one more pod of its classes; gives their numbers, by labels and by traits."""
         number, new = self.classes.acquire(pod)
         if new:
             self.budgets.added(number, pod)
-        amounts = self.nodes.amounts(pod.requests)
-        if min(amounts) < 0 or max(amounts) >= BOUND:  # what was cut stands at the bound
+        return number, self.traits.acquire(pod)
+
+    def _release(self, row: int, place: int) -> None:
+        """Count one pod less of its classes."""
+        block = self.cells.block
+        number = block.item(CLASS, place, row)
+        if self.classes.release(number):
+            self.budgets.removed(number)
+        self.traits.release(block.item(TRAITS, place, row))
+
+    def _discount(self, row: int, pod: Pod) -> None:
+        if pod.departing:
+            self._departing[row] -= 1
+        if self._unbounded:
+            self._unbounded.pop(id(pod), None)
+        self._uids[row].discard(pod.uid)
+
+    def _counted(self, row: int, pod: Pod, classes: tuple[int, int]) -> list[int]:
+        """Count a pod in, and give its value of every channel."""
+        flags = self._flags(pod)
+        if flags & DEPARTING:
+            self._departing[row] += 1
+        if not is_regular(pod.requests):
             self._unbounded[id(pod)] = pod
-        return [
-            pod.priority,
-            max(started(pod), _EARLIEST),
-            number,
-            self.traits.acquire(pod),
-            self._flags(pod),
-            *amounts,
-        ]
+        self._uids[row].add(pod.uid)
+        began = max(started(pod), _EARLIEST)
+        return [pod.priority, began, *classes, flags, *self.nodes.amounts(pod.requests)]
 
     def _flags(self, pod: Pod) -> int:
         flags = 0
@@ -232,13 +252,14 @@ class Columns:
         return flags | DEPARTING if pod.departing else flags
 
 
-def _places_outside(present: set[int], pods: Sequence[Pod]) -> list[int]:
-    return [place for place, pod in enumerate(pods) if id(pod) not in present]
-
-
-def _is_plain(state: NodeState) -> bool:
+def _are_alike(one: Pod, other: Pod) -> bool:
+    """Tell whether two pods are of the same classes."""
     return (
-        not state.unreadable and is_regular(state.node.allocatable) and is_regular(state.requested)
+        one.namespace == other.namespace
+        and one.labels == other.labels
+        and one.host_ports == other.host_ports
+        and one.anti_affinity == other.anti_affinity
+        and one.storage == other.storage
     )
 
 
