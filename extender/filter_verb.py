@@ -52,7 +52,7 @@ class FilterArgs:
     """
 
     pod: Pod
-    names: tuple[str, ...]
+    names: Sequence[str]
     sent: tuple[SentNode, ...] | None
     written: msgspec.Raw | None = None
 
@@ -128,7 +128,7 @@ def _result(args: FilterArgs, decision: FilterDecision) -> wire.FilterResult:
 def _names(args: FilterArgs, decision: FilterDecision) -> Sequence[str] | msgspec.Raw:
     if args.written is not None and decision.feasible is args.names:
         return args.written
-    return decision.feasible
+    return tuple(decision.feasible)
 
 
 def _texts(decision: FilterDecision, *, resolvable: bool) -> Iterator[tuple[str, str]]:

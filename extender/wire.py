@@ -16,6 +16,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from policies.names import packed
+
 
 class WireError(ValueError):
     """A body is not what the verb expects; the text says what is wrong and what was expected."""
@@ -65,7 +67,7 @@ class FilterRequest:
     """
 
     pod: bytes
-    names: tuple[str, ...] | None
+    names: Sequence[str] | None
     nodes: tuple[msgspec.Raw, ...] | None
     written: msgspec.Raw | None = None
 
@@ -145,22 +147,31 @@ _NAMES_KEY = b'"NodeNames":'
 
 def _read_exactly(body: bytes) -> FilterRequest | None:
     """Read a filter call by name in one go; None if it is written otherwise, or wrong."""
+    written = _written(body)
+    names = None if written is None else packed(written)
+    if written is not None and names is not None:
+        # Nobody has to read these names, so what is read has an empty list in their place.
+        body = body[: -len(written) - 1] + b"[]}"
     try:
         found = _BY_NAME.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     pod = bytes(found.Pod)
-    return None if pod == _NULL else FilterRequest(pod, found.NodeNames, None, _written(body))
+    if pod == _NULL:
+        return None
+    raw = None if written is None else msgspec.Raw(written)
+    return FilterRequest(pod, found.NodeNames if names is None else names, None, raw)
 
 
-def _written(body: bytes) -> msgspec.Raw | None:
+def _written(body: bytes) -> memoryview | None:
     """Give the list of names as it stands in a call, where it comes last, as kube-scheduler has it.
 
     No text in JSON holds the key with its quotes bare, so the last one found is the key.
     """
-    begin = body.rfind(_NAMES_KEY) + len(_NAMES_KEY)
-    ends_with_names = body.startswith(b"[", begin) and body.endswith(b"]}")
-    return msgspec.Raw(body[begin:-1]) if ends_with_names else None
+    found = body.rfind(_NAMES_KEY)
+    begin = found + len(_NAMES_KEY)
+    ends_with_names = found >= 0 and body.startswith(b"[", begin) and body.endswith(b"]}")
+    return memoryview(body)[begin:-1] if ends_with_names else None
 
 
 class _Nodes(msgspec.Struct):

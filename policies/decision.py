@@ -8,7 +8,7 @@ tools search for them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -138,7 +138,7 @@ class FilterDecision:
     """
 
     pod: Pod
-    feasible: tuple[str, ...]
+    feasible: Sequence[str]
     rejected: Mapping[str, Rejection]
     conflict: Rejection | None = None
     unjudged: frozenset[str] = frozenset()

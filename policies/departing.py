@@ -13,9 +13,9 @@ from dataclasses import replace
 from policies.model import Pod, Snapshot
 
 
-def concerned(pod: Pod, snapshot: Snapshot, among: Collection[str]) -> Collection[str]:
-    """Name the nodes whose departing pods can matter: elsewhere, only anti-affinity heeds them."""
-    return snapshot.nodes if pod.anti_affinity or snapshot.repelling else among
+def reach_far(pod: Pod, snapshot: Snapshot) -> bool:
+    """Tell whether departing pods can matter to other nodes than their own: to anti-affinity."""
+    return bool(pod.anti_affinity or snapshot.repelling)
 
 
 def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:

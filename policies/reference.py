@@ -21,7 +21,7 @@ from policies.decision import (
     Reason,
     Rejection,
 )
-from policies.departing import concerned, without_departing
+from policies.departing import reach_far, without_departing
 from policies.filtering import prepare, unjudged
 from policies.model import Pod, Snapshot
 from policies.preemption import Coverage, ineligibility, select_victims
@@ -72,7 +72,8 @@ def filter_leniently(
     Only what is refused both ways is refused, for the reason that holds once they have left.
     """
     among = _known(among, snapshot)
-    left = without_departing(snapshot, concerned(pod, snapshot, among))
+    near = snapshot.nodes if reach_far(pod, snapshot) else among
+    left = without_departing(snapshot, near)
     gone = filter_nodes(pod, left, rules, among)
     if left is snapshot or not gone.rejected:
         return gone

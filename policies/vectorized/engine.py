@@ -8,9 +8,8 @@ filter that has no twin here goes to the reference engine altogether.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -18,10 +17,10 @@ import numpy as np
 from policies import reference, wording
 from policies.columns import Columns
 from policies.columns.cells import FLAGS
-from policies.columns.coded import Bools, Ints
+from policies.columns.coded import Bools
 from policies.columns.table import DEPARTING
 from policies.decision import FEASIBLE, FilterDecision, PreemptionDecision
-from policies.departing import concerned, without_departing
+from policies.departing import reach_far, without_departing
 from policies.filtering import unjudged
 from policies.model import Pod, Snapshot
 from policies.preemption import ineligibility
@@ -34,6 +33,15 @@ from policies.vectorized.view import Rows
 
 _EVERY_ROW: Rows = slice(None)
 _MANY = 4
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The names asked about and their rows; in ``order`` they are listed."""
+
+    names: Sequence[str]
+    rows: Rows
+    order: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -64,31 +72,26 @@ class Vectorized:
         self, pod: Pod, snapshot: Snapshot, among: Collection[str] | None = None
     ) -> FilterDecision:
         """Do as :func:`policies.reference.filter_nodes`."""
-        asked = self._ask(pod, snapshot)
-        if asked is None:
-            return reference.filter_nodes(pod, snapshot, self.rules, among)
-        return self._filtered(asked, among).decision
+        return self._filter(pod, snapshot, self._known(snapshot, among))
 
     def filter_leniently(
         self, pod: Pod, snapshot: Snapshot, among: Collection[str]
     ) -> FilterDecision:
         """Do as :func:`policies.reference.filter_leniently`."""
-        self._columns.follow(snapshot)
-        departing = self._columns.departing
-        near = frozenset(concerned(pod, snapshot, among)) if departing else frozenset[str]()
-        leaving = [name for name in departing if name in near]
+        known = self._known(snapshot, among)
+        leaving = self._leaving(_EVERY_ROW if reach_far(pod, snapshot) else known.rows)
         if not leaving:
-            return self.filter_nodes(pod, snapshot, among)
+            return self._filter(pod, snapshot, known)
         left = without_departing(snapshot, leaving)
         absent = _departing_on(self._columns, leaving)
         asked = question(Asked(pod, self._columns, left, self.rules.release, absent), self.rules)
         if asked is None:
             return reference.filter_leniently(pod, snapshot, self.rules, among)
-        gone = self._filtered(asked, among).decision
+        gone = self._filtered(asked, known).decision
         if not gone.rejected:
             return gone
         there = frozenset(self.filter_nodes(pod, snapshot, list(gone.rejected)).feasible)
-        return reference.lenient(gone, there, among)
+        return reference.lenient(gone, there, known.order)
 
     def preempt(
         self,
@@ -98,10 +101,11 @@ class Vectorized:
         among: Collection[str] | None = None,
     ) -> PreemptionDecision:
         """Do as :func:`policies.reference.preempt`."""
+        known = self._known(snapshot, among)
         asked = self._ask(pod, snapshot) if snapshot.nodes else None
         if asked is None:
             return reference.preempt(pod, snapshot, self.rules, potential, among)
-        filtered = self._filtered(asked, among)
+        filtered = self._filtered(asked, known)
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, snapshot, status)
         if reason is not None:
@@ -109,25 +113,43 @@ class Vectorized:
         rows = _potential(asked, filtered, potential)
         return self._decided(asked, filtered, rows, asked.tried(rows))
 
+    def _known(self, snapshot: Snapshot, among: Collection[str] | None) -> _Known:
+        """Find those of the names that are known; all there are for None."""
+        self._columns.follow(snapshot)
+        if among is None:
+            return _Known(tuple(self._columns.names), _EVERY_ROW, tuple(snapshot.nodes))
+        names, rows = self._columns.row_names.known(among)
+        return _Known(names, rows, names)
+
+    def _leaving(self, rows: Rows) -> list[str]:
+        """Name those of ``rows`` where pods are on their way out."""
+        columns = self._columns
+        if not columns.departing:
+            return []
+        near = np.zeros(len(columns.names), np.bool_)
+        near[rows] = True
+        return [name for name in columns.departing if near[columns.index[name]]]
+
     def _ask(self, pod: Pod, snapshot: Snapshot) -> Question | None:
         self._columns.follow(snapshot)
         return question(Asked(pod, self._columns, snapshot, self.rules.release), self.rules)
 
-    def _filtered(self, asked: Question, among: Collection[str] | None) -> _Filtered:
-        pod, columns = asked.asked.pod, self._columns
-        if among is None:
-            names, rows, order = tuple(columns.names), _EVERY_ROW, tuple(asked.asked.snapshot.nodes)
-        else:
-            names, rows = _known(columns, among)
-            order = names
-        codes = _judged(asked, rows)
+    def _filter(self, pod: Pod, snapshot: Snapshot, known: _Known) -> FilterDecision:
+        asked = self._ask(pod, snapshot)
+        if asked is None:
+            return reference.filter_nodes(pod, snapshot, self.rules, known.order)
+        return self._filtered(asked, known).decision
+
+    def _filtered(self, asked: Question, known: _Known) -> _Filtered:
+        pod, rules = asked.asked.pod, self.rules
+        codes = _judged(asked, known.rows)
         decision = FilterDecision(
             pod,
-            _feasible(names, codes, order),
-            ByName(names, codes, asked.rejections),
-            unjudged=unjudged(pod, asked.asked.snapshot, self.rules.release, self.rules.filters),
+            _feasible(known, codes),
+            ByName(known.names, codes, asked.rejections),
+            unjudged=unjudged(pod, asked.asked.snapshot, rules.release, rules.filters),
         )
-        return _Filtered(rows, codes, decision)
+        return _Filtered(known.rows, codes, decision)
 
     def _failure(self, asked: Question, filtered: _Filtered) -> str:
         """Give the event's first sentence, which counts why filtering refused each node."""
@@ -193,20 +215,6 @@ def _departing_on(columns: Columns, names: Collection[str]) -> Bools:
     return marks
 
 
-def _known(columns: Columns, among: Collection[str]) -> tuple[tuple[str, ...], Ints]:
-    """Give the names that are known, each once and in order, and their rows."""
-    try:
-        # The fastest way there is to look thousands of names up; it gives a tuple only for several.
-        found = itemgetter(*among)(columns.index) if len(among) > 1 else ()
-    except KeyError:
-        found = ()
-    rows = np.fromiter(found, np.int64, len(found))
-    if found and np.bincount(rows).max() == 1:
-        return tuple(among), rows
-    names = tuple(name for name in dict.fromkeys(among) if name in columns.index)
-    return names, np.array([columns.index[name] for name in names], np.int64)
-
-
 def _judged(asked: Question, rows: Rows) -> Codes:
     """Judge some rows; where these are many, all are judged, which spares copying."""
     width = len(asked.by_hand)
@@ -215,15 +223,16 @@ def _judged(asked: Question, rows: Rows) -> Codes:
     return asked.filtered(asked.asked.everything)[rows]
 
 
-def _feasible(names: tuple[str, ...], codes: Codes, order: tuple[str, ...]) -> tuple[str, ...]:
+def _feasible(known: _Known, codes: Codes) -> Sequence[str]:
     """Give the names that fit in the order in which they are listed."""
     refused = int(np.count_nonzero(codes))
     if refused == 0:
-        return order
+        return known.order
     if refused == len(codes):
         return ()
-    fitting = {name for name, code in zip(names, codes.tolist(), strict=True) if code == FITS}
-    return tuple(name for name in order if name in fitting)
+    judged = zip(known.names, codes.tolist(), strict=True)
+    fitting = {name for name, code in judged if code == FITS}
+    return tuple(name for name in known.order if name in fitting)
 
 
 def _potential(asked: Question, filtered: _Filtered, given: Collection[str] | None) -> Bools:

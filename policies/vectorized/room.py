@@ -69,6 +69,8 @@ class _Room:
         hopeless = 1 << (len(self.wanted) + 1)
         for bit, wanted in enumerate(self.wanted, 1):
             lacking = self._left(view, wanted, self.promised[bit - 1]) < 0
+            if not lacking.any():
+                continue
             short |= lacking.astype(np.int64) << bit
             if self.oversized_is_unresolvable:
                 allocatable = view.of_nodes(view.columns.nodes.allocatable[wanted.place])

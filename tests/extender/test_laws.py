@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from policies.policy import Guard, Policy
 from policies.reference import Reference
 from policies.rules import Rules
 from policies.upstream import RELEASES
+from policies.vectorized import Vectorized
 from tests.builders import budget, encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import broken, live_cluster
 from tests.extender.go_decoder import filtered, preempted
@@ -192,6 +194,27 @@ def test_a_filter_answer_accounts_for_every_name(
     assert result.names is not None
     assert len(result.names) + len(result.failed) + len(result.unresolvable) == len(set(names))
     assert set(result.names) <= snapshot.nodes.keys()
+
+
+@given(
+    asking=_preemptors,
+    names=st.lists(st.sampled_from([*KNOWN, *KNOWN, *ASKED, "nöd", 'quo"ted'])),
+    snapshot=snapshots(),
+    rules=_rules,
+)
+def test_a_filter_answer_is_the_same_however_the_names_are_written_and_whoever_decides(
+    asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: Rules
+) -> None:
+    document = {"Pod": asking, "Nodes": None, "NodeNames": names}
+    bodies = [encoded(document), json.dumps(document).encode()]
+    answers = [
+        filter_verb.answer(filter_verb.decode(body, rules), Situation(snapshot, engine(rules)))
+        for body in bodies
+        for engine in (Reference, Vectorized)
+    ]
+    results = [json.loads(answer.body) for answer in answers]
+    assert all(result == results[0] for result in results)
+    assert all(answer.decision == answers[0].decision for answer in answers)
 
 
 @given(

@@ -139,6 +139,25 @@ class TestFilterArgs:
         assert (request.names, request.nodes) == (names, None)
 
     @pytest.mark.parametrize(
+        "body",
+        [
+            b'{"Pod":{},"Nodes":null,"NodeNames":["a","b"]}',
+            b'{"Pod":{},"Nodes":null,"NodeNames":["a", "b"]}\n',
+            b'{"Pod":{},"Nodes":null,"NodeNames":["a","\\u0062"]}',
+            b'{"Pod":{},"Nodes":null,"NodeNames":["x"],"NodeNames":["a","b"]}',
+            b'{"NodeNames":["a","b"],"Pod":{},"Nodes":null}',
+            b'{"NodeNames":["a","b"],"Nodes":null,"Pod":{"NodeNames":["x"]}}',
+            b'{"NodeNames":["a","b"],"Nodes":null,"Pod":{"x":[{"NodeNames":["x"]}]}}',
+            b'{"Pod":{"NodeNames":["x"]},"Nodes":null,"NodeNames":["a","b"]}',
+            b'{"Pod":{"x":"\\"NodeNames\\":[\\"x\\"]"},"Nodes":null,"NodeNames":["a","b"]}',
+        ],
+    )
+    def test_names_wherever_they_stand(self, body: bytes) -> None:
+        request = wire.decode_filter(body)
+        assert request.names == ("a", "b")
+        assert request.written is None or json.loads(bytes(request.written)) == ["a", "b"]
+
+    @pytest.mark.parametrize(
         ("nodes", "count"),
         [({"metadata": {}, "items": [{}, {}]}, 2), ({"items": None}, 0), ({}, 0)],
     )
@@ -156,6 +175,13 @@ class TestFilterArgs:
             (b"null", "ExtenderArgs: expected a JSON object"),
             (b"[]", "ExtenderArgs: expected a JSON object"),
             (b'{"Pod":{}} {}', "ExtenderArgs: not JSON"),
+            (b'{"Pod":{,"Nodes":null,"NodeNames":["a"]}', "ExtenderArgs: not JSON"),
+            (b'{"Pod":{},"Nodes":null,"NodeNames":["a"]', "ExtenderArgs: not JSON"),
+            (b'{"Pod":{},"Nodes":null,"NodeNames":["a"]]}', "ExtenderArgs: not JSON"),
+            (b'{"Pod":{"Nodes":null,"NodeNames":["a"]}', "ExtenderArgs: not JSON"),
+            (b'{"Pod":{},"Nodes":null,"x"NodeNames":["a"]}', "ExtenderArgs: not JSON"),
+            (b'{"Pod":{},"Nodes":null,"NodeNames":["a",2]}', "NodeNames: Expected str, got int at"),
+            (b'{"Pod":null,"Nodes":null,"NodeNames":["a"]}', "ExtenderArgs: Pod is missing"),
             (b'{"Pod":{}}', "ExtenderArgs: neither Nodes nor NodeNames is set"),
             (b'{"Pod":{},"Nodes":null,"NodeNames":null}', "neither Nodes nor NodeNames"),
             (b'{"NodeNames":[]}', "ExtenderArgs: Pod is missing"),
