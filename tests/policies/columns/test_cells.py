@@ -74,6 +74,13 @@ def test_many_nodes_make_it_wider() -> None:
     assert contents(made) == [[number] for number in range(100)]
 
 
+def test_one_depth_lies_an_odd_number_of_cache_lines_from_the_next() -> None:
+    for count in (17, 100, 5_000):
+        made = cells(*([] for _ in range(count)))
+        assert made.block.strides[1] % 64 == 0
+        assert made.block.strides[1] // 64 % 2 == 1
+
+
 def test_many_pods_make_it_deeper_one_by_one_or_all_at_once() -> None:
     made = cells([], list(range(100)))
     for value in range(100):
