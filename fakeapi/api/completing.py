@@ -24,9 +24,9 @@ from typing import Any, Final
 
 from fakeapi.api.conditions import set_condition
 from fakeapi.api.crds.statuses import first_status, note_stored_version
-from fakeapi.api.quantities import canonical
 from fakeapi.kinds import Kind
 from fakeapi.store import Document
+from policies.spelling import canonical
 
 _FIRST_ADDRESS: Final = int(IPv4Address("10.96.0.10"))
 _ADDRESSES: Final = 2**20 - 16

@@ -20,9 +20,9 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakeapi.api.quantities import MALFORMED, canonical
 from fakeapi.kinds.types import ListType, MapType, Scalar, Struct, Type, Untyped
 from fakeapi.store import Document
+from policies.spelling import MALFORMED, canonical
 
 Where = tuple[Any, str] | None
 """A path as a linked list: the path above, and the last step; indices stand in brackets."""
