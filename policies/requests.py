@@ -71,8 +71,18 @@ def pod_requests(pod: PodResources, release: Release) -> Resources:
     total = dict(_container_requests(pod, release))
     if release.pod_level_requests:
         effective = _pod_level(pod, release)
-        total.update({name: n for name, n in effective.items() if _is_pod_level(name)})
+        total.update({name: n for name, n in effective.items() if is_pod_level(name)})
     return as_resources(_sum((total, pod.overhead)))
+
+
+def spec_total(pod: PodResources) -> Amounts:
+    """Sum what the containers' specs ask for over the pod's life, in nanos, and nothing else."""
+    return _aggregate(pod, _spec, _spec)
+
+
+def is_pod_level(name: str) -> bool:
+    """Tell whether a pod as a whole may ask for a resource (IsSupportedPodLevelResource)."""
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
 def as_resources(amounts: Amounts) -> Resources:
@@ -136,7 +146,7 @@ def _larger_of_sums(pod: PodResources, release: Release) -> Amounts:
 
 
 def _pod_level(pod: PodResources, release: Release) -> Amounts:
-    if not any(_is_pod_level(name) for name in pod.pod_level):
+    if not any(is_pod_level(name) for name in pod.pod_level):
         return NONE
     if not release.pod_level_status or pod.pod_actuated is None:
         return pod.pod_level
@@ -187,7 +197,3 @@ def _largest(lists: Iterable[Amounts]) -> Amounts:
         for name, nanos in amounts.items():
             largest[name] = max(largest.get(name, nanos), nanos)
     return largest
-
-
-def _is_pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith("hugepages-")

@@ -1,0 +1,72 @@
+"""Node-pressure eviction as the kubelet does it: which pod has to go, when, and with which words.
+
+Pure: a simulated kubelet and an advisor drive the same functions. :mod:`policies.eviction.deciding`
+plays one round; :mod:`policies.eviction.configuration` makes the plan that it follows.
+"""
+
+from __future__ import annotations
+
+from policies.eviction.conditions import Admission, NodeCondition, admit, node_conditions, taints
+from policies.eviction.configuration import (
+    CLEANUP_NS,
+    DEFAULT_HARD,
+    DEFAULT_THRESHOLDS,
+    INTERVAL_NS,
+    Configuration,
+    Plan,
+    planned,
+)
+from policies.eviction.deciding import Outcome, Sample, Sync, settle, synchronize
+from policies.eviction.filesystems import Layout, Reclaim
+from policies.eviction.hysteresis import State
+from policies.eviction.messages import Eviction
+from policies.eviction.pods import Container, EvictablePod, Volume
+from policies.eviction.ranking import Standing, rank, steps
+from policies.eviction.signals import Pressure, Resource, Signal
+from policies.eviction.stats import NodeStats, PodStats, Summary
+from policies.eviction.thresholds import (
+    Threshold,
+    ThresholdError,
+    ThresholdTexts,
+    parse_thresholds,
+)
+
+__all__ = [
+    "CLEANUP_NS",
+    "DEFAULT_HARD",
+    "DEFAULT_THRESHOLDS",
+    "INTERVAL_NS",
+    "Admission",
+    "Configuration",
+    "Container",
+    "EvictablePod",
+    "Eviction",
+    "Layout",
+    "NodeCondition",
+    "NodeStats",
+    "Outcome",
+    "Plan",
+    "PodStats",
+    "Pressure",
+    "Reclaim",
+    "Resource",
+    "Sample",
+    "Signal",
+    "Standing",
+    "State",
+    "Summary",
+    "Sync",
+    "Threshold",
+    "ThresholdError",
+    "ThresholdTexts",
+    "Volume",
+    "admit",
+    "node_conditions",
+    "parse_thresholds",
+    "planned",
+    "rank",
+    "settle",
+    "steps",
+    "synchronize",
+    "taints",
+]

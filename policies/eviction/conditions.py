@@ -1,0 +1,88 @@
+"""What the rest of the cluster sees of pressure: node conditions, taints, and pods not admitted.
+
+Sources: MemoryPressureCondition, DiskPressureCondition and PIDPressureCondition in
+pkg/kubelet/nodestatus/setters.go; Admit in pkg/kubelet/eviction/eviction_manager.go; the
+node-lifecycle controller's table of taints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policies.eviction.messages import REASON
+from policies.eviction.pods import EvictablePod
+from policies.eviction.signals import Pressure
+from policies.selectors import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCondition:
+    """A condition of a node's status, as the kubelet words it."""
+
+    type: Pressure
+    status: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether the kubelet admits a pod; if not, the reason and message of its status."""
+
+    admitted: bool
+    reason: str = ""
+    message: str = ""
+
+
+TAINTS: Final[Mapping[Pressure, Taint]] = {
+    Pressure.MEMORY: Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"),
+    Pressure.DISK: Taint("node.kubernetes.io/disk-pressure", "", "NoSchedule"),
+    Pressure.PID: Taint("node.kubernetes.io/pid-pressure", "", "NoSchedule"),
+}
+"""The taint that a node gets for each pressure."""
+
+_WORDS: Final[Mapping[Pressure, tuple[tuple[str, str], tuple[str, str]]]] = {
+    Pressure.MEMORY: (
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    ),
+    Pressure.DISK: (
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+    ),
+    Pressure.PID: (
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+    ),
+}
+
+
+def node_conditions(pressures: Collection[Pressure]) -> tuple[NodeCondition, ...]:
+    """Give the three conditions that a node reports under these pressures."""
+    return tuple(
+        NodeCondition(pressure, pressure in pressures, *words[pressure in pressures])
+        for pressure, words in _WORDS.items()
+    )
+
+
+def taints(pressures: Collection[Pressure]) -> tuple[Taint, ...]:
+    """Give the taints that a node has under these pressures."""
+    return tuple(taint for pressure, taint in TAINTS.items() if pressure in pressures)
+
+
+def admit(pod: EvictablePod, pressures: Collection[Pressure]) -> Admission:
+    """Decide whether a kubelet under these pressures takes a pod.
+
+    Short of nothing but memory it takes all but best-effort pods, and of these the ones that
+    tolerate the taint; critical pods it always takes.
+    """
+    if not pressures or pod.critical:
+        return Admission(admitted=True)
+    if set(pressures) == {Pressure.MEMORY}:
+        taint = TAINTS[Pressure.MEMORY]
+        if not pod.best_effort or any(each.tolerates(taint) for each in pod.tolerations):
+            return Admission(admitted=True)
+    listed = " ".join(sorted(pressures))
+    return Admission(admitted=False, reason=REASON, message=f"The node had condition: [{listed}]. ")

@@ -1,0 +1,178 @@
+"""How a node's filesystems are laid out, and what follows from it.
+
+Images and containers' writable layers may share the kubelet's own filesystem, or have one of their
+own (a dedicated imagefs), or only the images have (split). That decides three things: which
+thresholds hold for the containers' filesystem, what is counted of a pod when a disk runs short, and
+what the node may clean up before any pod has to go.
+
+                          nodefs                   imagefs              containerfs
+    one filesystem        layers, logs, volumes    the same             as nodefs
+    dedicated imagefs     logs, volumes            layers               as imagefs
+    split                 layers, logs, volumes    nothing of a pod     as nodefs
+
+    one filesystem        containers, images       the same             as nodefs
+    dedicated imagefs     nothing                  containers, images   as imagefs
+    split                 containers               images               as nodefs
+
+Sources: UpdateContainerFsThresholds, buildSignalToRankFunc and buildSignalToNodeReclaimFuncs in
+pkg/kubelet/eviction/helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from policies.eviction.releases import EvictionRelease
+from policies.eviction.signals import Signal
+from policies.eviction.thresholds import Threshold
+
+
+class Part(Enum):
+    """What takes room on a disk for a pod."""
+
+    LAYERS = "the writable layers of its containers"
+    LOGS = "the logs of its containers"
+    VOLUMES = "its local volumes"
+
+
+class Reclaim(Enum):
+    """What a node can do without evicting anybody."""
+
+    CONTAINERS = "delete unused containers"
+    IMAGES = "delete unused images"
+
+
+class Owner(Enum):
+    """One of the three filesystems."""
+
+    NODE = "nodefs"
+    IMAGES = "imagefs"
+    CONTAINERS = "containerfs"
+
+
+OWNERS: Final[Mapping[Signal, Owner]] = {
+    Signal.NODE_FS: Owner.NODE,
+    Signal.NODE_FS_INODES: Owner.NODE,
+    Signal.IMAGE_FS: Owner.IMAGES,
+    Signal.IMAGE_FS_INODES: Owner.IMAGES,
+    Signal.CONTAINER_FS: Owner.CONTAINERS,
+    Signal.CONTAINER_FS_INODES: Owner.CONTAINERS,
+}
+
+_ALL: Final = frozenset(Part)
+_BOTH: Final = (Reclaim.CONTAINERS, Reclaim.IMAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Whether images have a filesystem of their own, and containers one apart from the images.
+
+    A container filesystem of its own without one for images is none that the kubelet knows: it
+    ranks and cleans up as with one filesystem, and copies no thresholds.
+    """
+
+    dedicated_images: bool = False
+    separate_containers: bool = False
+
+    @property
+    def split(self) -> bool:
+        """Whether only the images have a filesystem of their own."""
+        return self.dedicated_images and self.separate_containers
+
+    @property
+    def shared_by_containers(self) -> Owner | None:
+        """The filesystem whose thresholds hold for the containers' one as well."""
+        if not self.dedicated_images:
+            return None if self.separate_containers else Owner.NODE
+        return Owner.NODE if self.separate_containers else Owner.IMAGES
+
+    def counted(self, signal: Signal) -> frozenset[Part]:
+        """Give what is counted of a pod when ``signal`` runs short."""
+        owner = self._ranked_as(signal)
+        if not self.dedicated_images:
+            return _ALL
+        if self.separate_containers:
+            return _ALL if owner is Owner.NODE else frozenset()
+        return frozenset({Part.LOGS, Part.VOLUMES} if owner is Owner.NODE else {Part.LAYERS})
+
+    def reclaimed(self, signal: Signal, release: EvictionRelease) -> tuple[Reclaim, ...]:
+        """Give what the node does before it evicts for ``signal``, in order."""
+        if signal not in OWNERS:
+            return ()
+        if OWNERS[signal] is Owner.CONTAINERS and not release.reclaims_for_containerfs:
+            return ()
+        owner = self._ranked_as(signal)
+        if not self.dedicated_images:
+            return _BOTH
+        if self.separate_containers:
+            return (Reclaim.CONTAINERS if owner is Owner.NODE else Reclaim.IMAGES,)
+        return () if owner is Owner.NODE else _BOTH
+
+    def _ranked_as(self, signal: Signal) -> Owner:
+        owner = OWNERS[signal]
+        if owner is not Owner.CONTAINERS:
+            return owner
+        return (
+            Owner.IMAGES if self.dedicated_images and not self.separate_containers else Owner.NODE
+        )
+
+
+ONE_FILESYSTEM: Final = Layout()
+DEDICATED_IMAGES: Final = Layout(dedicated_images=True)
+SPLIT: Final = Layout(dedicated_images=True, separate_containers=True)
+
+_COPIES: Final = (
+    (Signal.CONTAINER_FS, {Owner.NODE: Signal.NODE_FS, Owner.IMAGES: Signal.IMAGE_FS}),
+    (
+        Signal.CONTAINER_FS_INODES,
+        {Owner.NODE: Signal.NODE_FS_INODES, Owner.IMAGES: Signal.IMAGE_FS_INODES},
+    ),
+)
+
+
+def with_containerfs(
+    thresholds: Sequence[Threshold], layout: Layout
+) -> tuple[list[Threshold], list[Threshold]]:
+    """Let the thresholds of the filesystem that containers share hold for theirs, hard and soft.
+
+    What was configured for containerfs is overridden; where nothing was configured for the other
+    filesystem, nothing holds for containerfs. Upstream does that in its first round, and sees its
+    own work at once only as far as it writes into a list that it has already: up to the first copy
+    that it has to append. So two lists are given, for the first round and for all later ones.
+    """
+    source = layout.shared_by_containers
+    if source is None:
+        return list(thresholds), list(thresholds)
+    first: list[Threshold | None] = list(thresholds)
+    later: list[Threshold | None] = list(thresholds)
+    in_place = True
+    for target, sources in _COPIES:
+        for hard in (True, False):
+            given = _last(thresholds, sources[source], hard=hard)
+            copy = None if given is None else replace(given, signal=target)
+            place = _place(thresholds, target, hard=hard)
+            if place is None:
+                later.append(copy)
+                in_place = False
+                continue
+            later[place] = copy
+            if in_place:
+                first[place] = copy
+    return [each for each in first if each], [each for each in later if each]
+
+
+def _last(thresholds: Sequence[Threshold], signal: Signal, *, hard: bool) -> Threshold | None:
+    place = _place(thresholds, signal, hard=hard)
+    return None if place is None else thresholds[place]
+
+
+def _place(thresholds: Sequence[Threshold], signal: Signal, *, hard: bool) -> int | None:
+    places = [
+        index
+        for index, each in enumerate(thresholds)
+        if each.signal is signal and each.hard is hard
+    ]
+    return places[-1] if places else None

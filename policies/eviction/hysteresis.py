@@ -1,0 +1,102 @@
+"""What a kubelet remembers from one round to the next, so that nothing flaps.
+
+Three delays, each against another kind of haste:
+
+- a *grace period*: a soft threshold is acted on once it has been met in every round for so long;
+- a *minimum reclaim*: a threshold that was acted on stays met until more is available than it asks;
+- a *transition period*: a pressure is reported until it has not been seen for so long.
+
+And an observation is acted on once: what was not measured anew since the last round keeps its
+pressure, but evicts nobody.
+
+    met -> (minimum reclaim) -> since when -> pressures -> grace period over -> measured anew
+
+Source: synchronize in pkg/kubelet/eviction/eviction_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policies.eviction.observations import Observations, met, unresolved, updated
+from policies.eviction.signals import PRESSURES, Pressure
+from policies.eviction.thresholds import Threshold, merged
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What one kubelet remembers; that of a new one is empty.
+
+    ``met_since`` are the thresholds that are met now, and since when; ``acted_on`` those whose
+    grace period is over; ``seen_at`` when each pressure was last seen; ``pressures`` those that are
+    reported, sorted. Times in nanoseconds. ``begun`` tells whether there was a round.
+    """
+
+    begun: bool = False
+    met_since: Mapping[Threshold, int] = field(default_factory=dict)
+    acted_on: tuple[Threshold, ...] = ()
+    seen_at: Mapping[Pressure, int] = field(default_factory=dict)
+    pressures: tuple[Pressure, ...] = ()
+    observations: Observations = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """The state after a round, and the thresholds that call for action in it."""
+
+    state: State
+    calling: tuple[Threshold, ...]
+
+
+def track(
+    state: State,
+    thresholds: Sequence[Threshold],
+    observations: Observations,
+    now_ns: int,
+    transition_ns: int,
+) -> Tracked:
+    """Take one round's observations into account."""
+    short = merged(met(thresholds, observations), unresolved(state.acted_on, observations))
+    since = met_since(short, state.met_since, now_ns)
+    seen = seen_at(pressures_of(short), state.seen_at, now_ns)
+    acted_on = over_grace(since, now_ns)
+    calling = updated(acted_on, observations, state.observations)
+    after = State(
+        begun=True,
+        met_since=since,
+        acted_on=tuple(acted_on),
+        seen_at=seen,
+        pressures=tuple(reported(seen, transition_ns, now_ns)),
+        observations=observations,
+    )
+    return Tracked(after, tuple(calling))
+
+
+def met_since(
+    thresholds: Iterable[Threshold], before: Mapping[Threshold, int], now_ns: int
+) -> dict[Threshold, int]:
+    """Give since when each threshold is met; one round without it and the time starts anew."""
+    return {threshold: before.get(threshold, now_ns) for threshold in thresholds}
+
+
+def over_grace(since: Mapping[Threshold, int], now_ns: int) -> list[Threshold]:
+    """Give the thresholds that are met for as long as their grace period, or longer."""
+    return [threshold for threshold, at in since.items() if now_ns - at >= threshold.grace_ns]
+
+
+def pressures_of(thresholds: Iterable[Threshold]) -> list[Pressure]:
+    """Give the pressures that thresholds stand for, each once."""
+    return list(dict.fromkeys(PRESSURES[threshold.signal] for threshold in thresholds))
+
+
+def seen_at(
+    pressures: Iterable[Pressure], before: Mapping[Pressure, int], now_ns: int
+) -> dict[Pressure, int]:
+    """Give when each pressure was last seen."""
+    return {**before, **dict.fromkeys(pressures, now_ns)}
+
+
+def reported(seen: Mapping[Pressure, int], transition_ns: int, now_ns: int) -> list[Pressure]:
+    """Give the pressures that were seen less than the transition period ago, sorted."""
+    return sorted(pressure for pressure, at in seen.items() if now_ns - at < transition_ns)

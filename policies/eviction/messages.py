@@ -1,0 +1,152 @@
+"""What is said of an eviction: the pod's message, the annotations of its event, its status.
+
+Every sentence ends with a space, as upstream's do:
+
+    The node was low on resource: memory. Threshold quantity: 100Mi, available: 48Mi. Container
+    main was using 700Mi, request is 100Mi, has larger consumption of memory.
+
+Amounts of a threshold and of requests are spelled as a component spells what it has read; what was
+measured has the canonical spelling. Init containers and sidecars are told of like any other, in the
+order in which they were measured.
+
+Source: evictionMessage in pkg/kubelet/eviction/helpers.go, evictPod in eviction_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.eviction.observations import BYTES, Observations
+from policies.eviction.pods import Container, EvictablePod
+from policies.eviction.signals import RESOURCES, Resource, Signal
+from policies.eviction.stats import ContainerStats, PodStats
+from policies.eviction.thresholds import Threshold
+from policies.eviction.values import Quantity
+from policies.quantity import NANOS
+from policies.spelling import binary, decimal
+
+REASON: Final = "Evicted"
+"""The reason of the pod's status, of its event, and of a refused admission."""
+
+PHASE: Final = "Failed"
+THRESHOLD_MET: Final = "EvictionThresholdMet"
+"""The reason of the node's event; its message is :func:`attempt`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that the status of an evicted pod gets; its message is the eviction's."""
+
+    type: str
+    status: str
+    reason: str
+
+
+DISRUPTION_TARGET: Final = Condition("DisruptionTarget", "True", "TerminationByKubelet")
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod that goes: what is granted and what is said.
+
+    Its status becomes ``PHASE`` with ``REASON`` and ``message``; pods that go because their node
+    runs short also get ``condition``, with the observedGeneration ``generation`` if the release
+    tells one. ``annotations`` are those of its event.
+    """
+
+    pod: EvictablePod
+    grace_seconds: int
+    message: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    condition: Condition | None = None
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What a node is short of: the thresholds that call for action, and what was observed."""
+
+    resource: Resource
+    thresholds: Sequence[Threshold]
+    observations: Observations
+
+
+def attempt(resource: Resource) -> str:
+    """Say what the node is about to do."""
+    return f"Attempting to reclaim {resource}"
+
+
+def available(signal: Signal, amount: int) -> str:
+    """Spell an amount that a signal observes: bytes as such, all else as a count."""
+    return binary(amount) if signal in BYTES else decimal(amount)
+
+
+def eviction_message(
+    pod: EvictablePod, stats: PodStats | None, shortage: Shortage
+) -> tuple[str, Mapping[str, str]]:
+    """Say why a pod goes, with the annotations of the event."""
+    parts = [f"The node was low on resource: {shortage.resource}. ", _threshold(shortage)]
+    if stats is None:
+        return "".join(parts), {}
+    annotations: dict[str, str] = {}
+    whole = pod.pod_memory_request
+    if shortage.resource is Resource.MEMORY and whole and stats.working_set is not None:
+        usage = binary(stats.working_set)
+        parts.append(_larger("Pod", pod.name, usage, whole.text, shortage.resource))
+        annotations |= {"offending_pod": pod.name, "offending_pod_usage": usage}
+    offenders = list(_offenders(pod, stats, shortage.resource))
+    parts.extend(
+        _larger("Container", name, usage, request, shortage.resource)
+        for name, usage, request in offenders
+    )
+    annotations["offending_containers"] = ",".join(name for name, _, _ in offenders)
+    annotations["offending_containers_usage"] = ",".join(usage for _, usage, _ in offenders)
+    annotations["starved_resource"] = shortage.resource
+    return "".join(parts), annotations
+
+
+def _threshold(shortage: Shortage) -> str:
+    for threshold in shortage.thresholds:
+        found = shortage.observations.get(threshold.signal)
+        if RESOURCES[threshold.signal] is shortage.resource and found is not None:
+            asked = threshold.value.spelled(found.capacity)
+            left = available(threshold.signal, found.available)
+            return f"Threshold quantity: {asked}, available: {left}. "
+    return ""
+
+
+def _larger(what: str, name: str, usage: str, request: str, resource: Resource) -> str:
+    return (
+        f"{what} {name} was using {usage}, request is {request}, "
+        f"has larger consumption of {resource}. "
+    )
+
+
+def _offenders(
+    pod: EvictablePod, stats: PodStats, resource: Resource
+) -> Iterator[tuple[str, str, str]]:
+    """Give name, usage and request of containers that use more than they asked for."""
+    known = {container.name: container for container in reversed(pod.containers)}
+    for measured in stats.containers:
+        container = known.get(measured.name)
+        usage = None if container is None else _usage(measured, resource)
+        if container is None or usage is None:
+            continue
+        request = _request(container, resource)
+        if usage * NANOS > request.nanos:
+            yield container.name, binary(usage), request.text
+
+
+def _usage(container: ContainerStats, resource: Resource) -> int | None:
+    if resource is Resource.MEMORY:
+        return container.working_set
+    layer, logs = container.rootfs, container.logs
+    if resource is not Resource.STORAGE or layer is None or logs is None:
+        return None
+    return None if layer.used is None or logs.used is None else layer.used + logs.used
+
+
+def _request(container: Container, resource: Resource) -> Quantity:
+    return container.memory_request if resource is Resource.MEMORY else container.storage_request

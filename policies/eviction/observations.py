@@ -1,0 +1,157 @@
+"""What signals observe: an amount available, the capacity it is part of, and when it was measured.
+
+A signal is observed only if everything was measured that it is made of; thresholds of a signal that
+is not observed are passed over. What is available of memory has what the kernel could give back
+(inactive_file) in it already, and since 1.37 has huge pages taken off, so neither is done here.
+
+    memory.available     available = limit - working set      capacity = available + working set
+    pid.available        available = most - running           capacity = most
+
+Sources: makeSignalObservations, thresholdsMet and thresholdsUpdatedStats in
+pkg/kubelet/eviction/helpers.go; UpdateThreshold in memory_threshold_notifier_others.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from policies.eviction.signals import Signal
+from policies.eviction.stats import FilesystemStats, MemoryStats, NodeStats
+from policies.eviction.thresholds import Threshold
+from policies.quantity import NANOS
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a signal observes; ``time_ns`` is None if the time is not known."""
+
+    available: int
+    capacity: int
+    time_ns: int | None = None
+
+
+Observations = Mapping[Signal, Observation]
+
+BYTES = frozenset(
+    {
+        Signal.MEMORY,
+        Signal.ALLOCATABLE_MEMORY,
+        Signal.NODE_FS,
+        Signal.IMAGE_FS,
+        Signal.CONTAINER_FS,
+    }
+)
+"""Signals that observe bytes; the others count inodes or processes."""
+
+
+class IncompleteStatsError(ValueError):
+    """The stats of a node's memory lack a field that the kernel's notifier needs."""
+
+
+def observe(node: NodeStats) -> dict[Signal, Observation]:
+    """Give what each signal observes; a signal that lacks a field is left out."""
+    return dict(_observed(node))
+
+
+def met(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
+    """Give the thresholds that more is asked of than is available, whatever their grace."""
+    return _short_of(thresholds, observations, _asked)
+
+
+def unresolved(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
+    """Give the thresholds for which not enough has been reclaimed: value and minimum reclaim."""
+    return _short_of(thresholds, observations, _asked_with_reclaim)
+
+
+def updated(
+    thresholds: Iterable[Threshold], observations: Observations, last: Observations
+) -> list[Threshold]:
+    """Give the thresholds whose signals were measured anew since the ``last`` time.
+
+    Times that are not known count as new.
+    """
+    return [
+        each
+        for each in thresholds
+        if each.signal in observations and _is_newer(observations[each.signal], last, each.signal)
+    ]
+
+
+def notified_usage(threshold: Threshold, memory: MemoryStats | None) -> int:
+    """Give the usage in bytes at which the kernel is to notify of a threshold (cgroup v1).
+
+    Usage has in it what the kernel could give back, hence: capacity - threshold + (usage - working
+    set). Raises IncompleteStatsError, with upstream's first words.
+    """
+    if (
+        memory is None
+        or memory.usage is None
+        or memory.working_set is None
+        or memory.available is None
+    ):
+        raise IncompleteStatsError(
+            "summary was incomplete.  Expected MemoryStats and all subfields to be non-nil"
+        )
+    capacity = memory.available + memory.working_set
+    threshold_nanos = threshold.value.nanos_of(capacity)
+    usage = (capacity + memory.usage - memory.working_set) * NANOS - threshold_nanos
+    return -(-usage // NANOS)
+
+
+Asked = Callable[[Threshold, int], int]
+
+
+def _asked(threshold: Threshold, capacity: int) -> int:
+    return threshold.value.nanos_of(capacity)
+
+
+def _asked_with_reclaim(threshold: Threshold, capacity: int) -> int:
+    more = threshold.min_reclaim
+    return threshold.value.nanos_of(capacity) + (0 if more is None else more.nanos_of(capacity))
+
+
+def _short_of(
+    thresholds: Iterable[Threshold], observations: Observations, asked: Asked
+) -> list[Threshold]:
+    short = []
+    for each in thresholds:
+        found = observations.get(each.signal)
+        if found is not None and asked(each, found.capacity) > found.available * NANOS:
+            short.append(each)
+    return short
+
+
+def _is_newer(found: Observation, last: Observations, signal: Signal) -> bool:
+    before = last.get(signal)
+    if before is None or found.time_ns is None:
+        return True
+    return before.time_ns is None or found.time_ns > before.time_ns
+
+
+def _observed(node: NodeStats) -> Iterator[tuple[Signal, Observation]]:
+    yield from _memory(Signal.MEMORY, node.memory)
+    yield from _memory(Signal.ALLOCATABLE_MEMORY, node.allocatable)
+    yield from _filesystem(Signal.NODE_FS, Signal.NODE_FS_INODES, node.node_fs)
+    yield from _filesystem(Signal.IMAGE_FS, Signal.IMAGE_FS_INODES, node.image_fs)
+    yield from _filesystem(Signal.CONTAINER_FS, Signal.CONTAINER_FS_INODES, node.container_fs)
+    pids = node.processes
+    if pids is not None and pids.most is not None and pids.running is not None:
+        yield Signal.PIDS, Observation(pids.most - pids.running, pids.most, pids.time_ns)
+
+
+def _memory(signal: Signal, stats: MemoryStats | None) -> Iterator[tuple[Signal, Observation]]:
+    if stats is not None and stats.available is not None and stats.working_set is not None:
+        capacity = stats.available + stats.working_set
+        yield signal, Observation(stats.available, capacity, stats.time_ns)
+
+
+def _filesystem(
+    space: Signal, inodes: Signal, stats: FilesystemStats | None
+) -> Iterator[tuple[Signal, Observation]]:
+    if stats is None:
+        return
+    if stats.available is not None and stats.capacity is not None:
+        yield space, Observation(stats.available, stats.capacity, stats.time_ns)
+    if stats.inodes_free is not None and stats.inodes is not None:
+        yield inodes, Observation(stats.inodes_free, stats.inodes, stats.time_ns)

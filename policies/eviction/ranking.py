@@ -1,0 +1,183 @@
+"""Who goes first when a node runs short.
+
+    memory    no stats, usage above its request, lower priority, larger usage above its request
+    disk      the same, with what the layout counts of a pod
+    pids      lower priority, no stats, more processes
+
+A pod without stats comes first wherever usage is compared. Upstream leaves full ties to chance;
+here the name decides.
+
+*An oddity that is followed.* No pod requests inodes, so that any use of one exceeds the request;
+but from the number of inodes its request of *bytes* of local storage is taken off.
+
+Sources: rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure and their comparators in
+pkg/kubelet/eviction/helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from policies.eviction.filesystems import Layout, Part
+from policies.eviction.pods import EvictablePod
+from policies.eviction.signals import RESOURCES, Resource, Signal
+from policies.eviction.stats import DiskUsage, PodStats
+from policies.order import Criterion, Order
+
+StatsOf = Mapping[str, PodStats]
+"""Stats by the pods' UIDs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A pod with what it uses of what is short: bytes, inodes or processes.
+
+    ``usage`` is None without stats; ``request`` is what usage is compared with, and ``above`` how
+    far it is above what was asked for.
+    """
+
+    pod: EvictablePod
+    usage: int | None
+    request: int = 0
+    above: int = 0
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether more is used than was requested."""
+        return self.usage is not None and self.usage > self.request
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Why a pod stands right ahead of another."""
+
+    pod: EvictablePod
+    ahead_of: EvictablePod
+    criterion: str
+
+
+_UNMEASURED: Final[Criterion[Standing]] = Criterion("no stats", lambda it: it.usage is not None)
+_PRIORITY: Final[Criterion[Standing]] = Criterion("lower priority", lambda it: it.pod.priority)
+
+
+def _name(standing: Standing) -> str:
+    return standing.pod.key
+
+
+BY_REQUEST: Final[Order[Standing]] = Order(
+    (
+        _UNMEASURED,
+        Criterion("usage above its request", lambda it: not it.exceeds),
+        _PRIORITY,
+        Criterion("larger usage above its request", lambda it: -it.above),
+    ),
+    last=_name,
+    last_name="name",
+)
+"""The order for memory and disks."""
+
+BY_PROCESSES: Final[Order[Standing]] = Order(
+    (_PRIORITY, _UNMEASURED, Criterion("more processes", lambda it: -it.above)),
+    last=_name,
+    last_name="name",
+)
+"""The order for process IDs."""
+
+
+def order_for(signal: Signal) -> Order[Standing]:
+    """Give the order in which pods go when ``signal`` runs short."""
+    return BY_PROCESSES if signal is Signal.PIDS else BY_REQUEST
+
+
+def rank(
+    pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
+) -> list[Standing]:
+    """List ``pods`` in the order in which they go when ``signal`` runs short."""
+    return order_for(signal).sort(_standings(pods, stats, signal, layout))
+
+
+def first_to_go(
+    pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
+) -> EvictablePod | None:
+    """Give the first pod of the ranking that may be evicted; None if all are critical."""
+    movable = [pod for pod in pods if not pod.critical]
+    standings = _standings(movable, stats, signal, layout)
+    first = min(standings, key=order_for(signal).key, default=None)
+    return None if first is None else first.pod
+
+
+def steps(ranking: Iterable[Standing], signal: Signal) -> list[Step]:
+    """Give for each pod but the last what put it ahead of the next one."""
+    order = order_for(signal)
+    return [
+        Step(ahead.pod, behind.pod, order.separating(ahead, behind))
+        for ahead, behind in pairwise(ranking)
+    ]
+
+
+def _standings(
+    pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
+) -> list[Standing]:
+    measure = _measure(signal, layout)
+    return [measure(pod, stats.get(pod.uid)) for pod in pods]
+
+
+Measure = Callable[[EvictablePod, PodStats | None], Standing]
+
+
+def _measure(signal: Signal, layout: Layout) -> Measure:
+    match RESOURCES[signal]:
+        case Resource.MEMORY:
+            return _memory
+        case Resource.PIDS:
+            return _processes
+        case Resource.STORAGE:
+            parts = layout.counted(signal)
+            return lambda pod, stats: _storage(pod, stats, parts)
+        case Resource.INODES:
+            parts = layout.counted(signal)
+            return lambda pod, stats: _inodes(pod, stats, parts)
+
+
+def _memory(pod: EvictablePod, stats: PodStats | None) -> Standing:
+    if stats is None:
+        return Standing(pod, None)
+    usage, request = stats.working_set or 0, pod.memory_request
+    return Standing(pod, usage, request, usage - request)
+
+
+def _processes(pod: EvictablePod, stats: PodStats | None) -> Standing:
+    if stats is None:
+        return Standing(pod, None)
+    usage = stats.processes or 0
+    return Standing(pod, usage, above=usage)
+
+
+def _storage(pod: EvictablePod, stats: PodStats | None, parts: frozenset[Part]) -> Standing:
+    if stats is None:
+        return Standing(pod, None)
+    usage = sum(each.used or 0 for each in _taken(pod, stats, parts))
+    return Standing(pod, usage, pod.storage_request, usage - pod.storage_request)
+
+
+def _inodes(pod: EvictablePod, stats: PodStats | None, parts: frozenset[Part]) -> Standing:
+    if stats is None:
+        return Standing(pod, None)
+    usage = sum(each.inodes_used or 0 for each in _taken(pod, stats, parts))
+    return Standing(pod, usage, 0, usage - pod.storage_request)
+
+
+def _taken(pod: EvictablePod, stats: PodStats, parts: frozenset[Part]) -> Iterable[DiskUsage]:
+    """Give what counts of a pod on a disk; of volumes of one name, the first that was measured."""
+    taken: list[DiskUsage | None] = []
+    if Part.LAYERS in parts:
+        taken.extend([container.rootfs for container in stats.containers])
+    if Part.LOGS in parts:
+        taken.extend([container.logs for container in stats.containers])
+    if Part.VOLUMES in parts and pod.volumes:
+        measured = {volume.name: volume.usage for volume in reversed(stats.volumes)}
+        taken.extend([measured.get(volume.name) for volume in pod.volumes if volume.local])
+    return [each for each in taken if each is not None]

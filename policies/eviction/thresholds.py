@@ -1,0 +1,211 @@
+"""Thresholds, and the grammar that the kubelet's flags and configuration write them in.
+
+A configuration has four maps from a signal to a text: hard thresholds, soft ones, how long a soft
+one has to be met (its grace period), and the least that is to be reclaimed once one was met:
+
+    evictionHard             memory.available: 100Mi      nodefs.available: 10%
+    evictionSoft             memory.available: 300Mi
+    evictionSoftGracePeriod  memory.available: 1m30s
+    evictionMinimumReclaim   memory.available: 0          nodefs.available: 500Mi
+
+A hard threshold is one whose grace period is zero, wherever it came from. ``0%`` and ``100%`` stand
+for no threshold at all. If the kubelet enforces the node's allocatable for pods, as it does unless
+told otherwise, what is hard for the node's memory is hard for that of all pods together as well.
+
+Source: ParseThresholdConfig and what it calls, in pkg/kubelet/eviction/helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from policies.eviction.durations import parse_duration
+from policies.eviction.signals import MEMORY_SIGNALS, Signal
+from policies.eviction.values import Quantity, Share, Value, parse_percentage, quantity
+
+T = TypeVar("T")
+Texts = Mapping[str, str]
+_PODS: Final = "pods"
+_NEVER: Final = ("0%", "100%")
+
+
+class ThresholdError(ValueError):
+    """A threshold, grace period or minimum reclaim is wrong; the text is upstream's.
+
+    Where that is known, ``field`` is the map of a kubelet's configuration that it stands in, and
+    ``entry`` its signal and its text there.
+    """
+
+    def __init__(self, problem: str, field: str = "", entry: tuple[str, str] | None = None) -> None:
+        super().__init__(problem)
+        self.field = field
+        self.entry = entry
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A lower bound for what a signal observes; ``grace_ns`` is 0 for a hard one."""
+
+    signal: Signal
+    value: Value
+    grace_ns: int = 0
+    min_reclaim: Value | None = None
+
+    @property
+    def hard(self) -> bool:
+        """Whether it is acted on at once."""
+        return self.grace_ns == 0
+
+    def same(self, other: Threshold) -> bool:
+        """Tell whether two thresholds differ in what is to be reclaimed at most."""
+        return (self.signal, self.value, self.grace_ns) == (
+            other.signal,
+            other.value,
+            other.grace_ns,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.signal}<{self.value.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdTexts:
+    """The four maps of a kubelet's configuration, as they were written."""
+
+    hard: Texts = field(default_factory=dict)
+    soft: Texts = field(default_factory=dict)
+    soft_grace: Texts = field(default_factory=dict)
+    min_reclaim: Texts = field(default_factory=dict)
+
+
+def parse_thresholds(texts: ThresholdTexts, enforced: Iterable[str] = (_PODS,)) -> list[Threshold]:
+    """Read a configuration's thresholds; ``enforced`` is its enforceNodeAllocatable.
+
+    Raises ThresholdError at the first mistake, in upstream's order of looking.
+    """
+    hard = _each(texts.hard, _statement, "evictionHard")
+    soft = _each(texts.soft, _statement, "evictionSoft")
+    graces = _each(texts.soft_grace, _grace, "evictionSoftGracePeriod")
+    reclaims = _each(texts.min_reclaim, _min_reclaim, "evictionMinimumReclaim")
+    bounds = [each for each in hard.values() if each is not None]
+    bounds.extend(_with_grace(each, graces) for each in soft.values() if each is not None)
+    found = [replace(each, min_reclaim=reclaims.get(each.signal)) for each in bounds]
+    return with_allocatable(found) if _PODS in enforced else found
+
+
+def with_allocatable(thresholds: Sequence[Threshold]) -> list[Threshold]:
+    """Add a copy of each hard threshold of memory for the memory of all pods together."""
+    copies = [
+        replace(each, signal=Signal.ALLOCATABLE_MEMORY)
+        for each in thresholds
+        if each.signal is Signal.MEMORY and each.hard
+    ]
+    return [*thresholds, *copies]
+
+
+def merged(thresholds: Sequence[Threshold], others: Iterable[Threshold]) -> list[Threshold]:
+    """Join two lists; of the second, those that the first has already are left out."""
+    joined = list(thresholds)
+    for each in others:
+        if not any(each.same(known) for known in joined):
+            joined.append(each)
+    return joined
+
+
+def by_eviction_priority(thresholds: Iterable[Threshold]) -> list[Threshold]:
+    """Sort by what is acted on first: memory; and of the same kind, hard thresholds.
+
+    Upstream leaves the order within each kind to chance. Here hard ones come first, then it is that
+    of the configuration.
+    """
+    return sorted(thresholds, key=lambda each: (each.signal not in MEMORY_SIGNALS, not each.hard))
+
+
+def signal_named(name: str) -> Signal:
+    """Give the signal called ``name``. Raises ThresholdError."""
+    try:
+        return Signal(name)
+    except ValueError:
+        raise ThresholdError(f"unsupported eviction signal {name}") from None
+
+
+def _each(texts: Texts, read: Callable[[Signal, str], T], field: str) -> dict[Signal, T]:
+    """Read every entry of a map; a mistake is one of that entry."""
+    found = {}
+    for name, text in texts.items():
+        try:
+            signal = signal_named(name)
+            found[signal] = read(signal, text)
+        except ThresholdError as error:
+            raise ThresholdError(str(error), field, (name, text)) from None
+    return found
+
+
+def _statement(signal: Signal, text: str) -> Threshold | None:
+    """Read a threshold; one that is never met, or always, is none."""
+    return None if text in _NEVER else Threshold(signal, _value(signal, text))
+
+
+def _value(signal: Signal, text: str) -> Value:
+    if not text.endswith("%"):
+        amount = _quantity(text)
+        if amount.nanos <= 0:
+            raise ThresholdError(f"eviction threshold {signal} must be positive: {amount.text}")
+        return amount
+    part = _percentage(text)
+    if part.fraction < 0:
+        raise ThresholdError(f"eviction percentage threshold {signal} must be >= 0%: {text}")
+    if part.fraction > 1:
+        raise ThresholdError(f"eviction percentage threshold {signal} must be <= 100%: {text}")
+    return part
+
+
+def _grace(_: Signal, text: str) -> int:
+    try:
+        nanoseconds = parse_duration(text)
+    except ValueError as error:
+        raise ThresholdError(str(error)) from None
+    if nanoseconds < 0:
+        raise ThresholdError(
+            f"invalid eviction grace period specified: {text}, must be a positive value"
+        )
+    return nanoseconds
+
+
+def _min_reclaim(signal: Signal, text: str) -> Value:
+    if text.endswith("%"):
+        part = _percentage(text)
+        if part.fraction <= 0:
+            raise ThresholdError(
+                f"eviction percentage minimum reclaim {signal} must be positive: {text}"
+            )
+        return part
+    amount = _quantity(text)
+    if amount.nanos < 0:
+        raise ThresholdError(f"negative eviction minimum reclaim specified for {signal}")
+    return amount
+
+
+def _with_grace(threshold: Threshold, graces: Mapping[Signal, int]) -> Threshold:
+    if threshold.signal not in graces:
+        raise ThresholdError(
+            f"grace period must be specified for the soft eviction threshold {threshold.signal}",
+            "evictionSoft",
+        )
+    return replace(threshold, grace_ns=graces[threshold.signal])
+
+
+def _quantity(text: str) -> Quantity:
+    try:
+        return quantity(text)
+    except ValueError as error:
+        raise ThresholdError(str(error)) from None
+
+
+def _percentage(text: str) -> Share:
+    try:
+        return parse_percentage(text)
+    except ValueError as error:
+        raise ThresholdError(str(error)) from None

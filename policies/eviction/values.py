@@ -1,0 +1,105 @@
+"""Amounts in thresholds and pods: a quantity, or a share of the capacity.
+
+Shares are float32 upstream: the text is rounded to float32, divided by 100 and rounded again, and
+only then multiplied, as float64, with the capacity; what is behind the point is cut off. So 10% of
+10Gi is 1073741840, sixteen bytes above 1Gi:
+
+    float32(10) / 100 = 0.100000001490116   x 10737418240 = 1073741840.0
+
+Here that number is kept as it is after the second rounding, and nothing else is ever a float.
+
+Sources: parsePercentage in pkg/kubelet/eviction/helpers.go, GetThresholdQuantity in
+pkg/kubelet/eviction/api/types.go, strconv.ParseFloat.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.quantity import NANOS, QuantityError, parse_quantity
+from policies.spelling import as_read, binary, refusal
+
+_NUMBER: Final = re.compile(
+    r"[+-]?(?:(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity)",
+    re.ASCII | re.IGNORECASE,
+)
+_BEYOND_FLOAT32: Final = 2.0**128 - 2.0**103
+_DIGITLESS: Final = re.compile(r"^[+-]?+(?![0-9]|\.[0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An absolute amount in nanos, and how Kubernetes spells it; equal if the amounts are."""
+
+    nanos: int
+    text: str = field(compare=False)
+
+    def nanos_of(self, capacity: int) -> int:  # noqa: ARG002 - as of Share
+        """Give the amount in nanos, whatever the capacity."""
+        return self.nanos
+
+    def spelled(self, capacity: int) -> str:  # noqa: ARG002 - as of Share
+        """Spell the amount as messages do."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the capacity: 0.1 (in float32) for ``10%``; ``text`` is how it was written."""
+
+    fraction: float
+    text: str = field(default="", compare=False)
+
+    def nanos_of(self, capacity: int) -> int:
+        """Give the amount in nanos for a capacity in whole units."""
+        return int(capacity * self.fraction) * NANOS
+
+    def spelled(self, capacity: int) -> str:
+        """Spell the amount as messages do: as bytes are, whatever it counts."""
+        return binary(int(capacity * self.fraction))
+
+
+Value = Quantity | Share
+
+NOTHING: Final = Quantity(0, "0")
+
+
+def quantity(text: str) -> Quantity:
+    """Read a Kubernetes quantity. Raises ValueError with upstream's words."""
+    try:
+        # A lone suffix counts none of it.
+        digits = _DIGITLESS.sub(r"\g<0>0", text) if text else text
+        return Quantity(parse_quantity(digits), as_read(digits))
+    except QuantityError:
+        raise ValueError(refusal(text)) from None
+
+
+def share(fraction: float, text: str = "") -> Share:
+    """Round a part of the capacity to float32: 0.1 is a tenth."""
+    return Share(_float32(fraction), text or f"{fraction * 100:g}%")
+
+
+def parse_percentage(text: str) -> Share:
+    """Read ``10.5%``. Raises ValueError with upstream's words; "nan" is none to us, either."""
+    number = text.rstrip("%")
+    match = _NUMBER.fullmatch(number)
+    if match is None:
+        raise ValueError(f"strconv.ParseFloat: parsing {quoted(number)}: invalid syntax")
+    parsed = float(number)
+    if match["digits"] and abs(parsed) >= _BEYOND_FLOAT32:
+        raise ValueError(f"strconv.ParseFloat: parsing {quoted(number)}: value out of range")
+    return Share(_float32(_float32(parsed) / 100), text)
+
+
+def quoted(text: str) -> str:
+    """Quote a text as Go's %q does."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _float32(number: float) -> float:
+    rounded: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return rounded

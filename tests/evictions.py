@@ -1,0 +1,202 @@
+"""Builders for eviction: pods, what they use, what their node has left, and what is too little.
+
+::
+
+    bound("memory.available<1Gi", grace="1m"), node(memory="500Mi", at=10)
+    evictable("hog", memory="100Mi", priority=-1), uses(memory="700Mi")
+
+Amounts are Kubernetes quantities, times whole seconds. A pod's UID is its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from policies.eviction.configuration import Configuration, Plan, planned
+from policies.eviction.deciding import Sample, Sync, settle, synchronize
+from policies.eviction.durations import parse_duration
+from policies.eviction.hysteresis import State
+from policies.eviction.pods import Container, EvictablePod, Volume
+from policies.eviction.signals import Signal
+from policies.eviction.stats import (
+    ContainerStats,
+    DiskUsage,
+    FilesystemStats,
+    MemoryStats,
+    NodeStats,
+    PodStats,
+    ProcessStats,
+    Summary,
+    VolumeStats,
+)
+from policies.eviction.thresholds import Threshold
+from policies.eviction.values import Value, parse_percentage, quantity
+from policies.quantity import parse_quantity, units
+
+SECOND = 10**9
+
+
+def whole(text: str) -> int:
+    """Give a quantity in whole units."""
+    return units(parse_quantity(text))
+
+
+def value(text: str) -> Value:
+    """Read a quantity or a percentage."""
+    return parse_percentage(text) if text.endswith("%") else quantity(text)
+
+
+def bound(text: str, *, grace: str = "0s", reclaim: str | None = None) -> Threshold:
+    """Build a threshold from ``signal<value``."""
+    signal, _, amount = text.partition("<")
+    least = None if reclaim is None else value(reclaim)
+    return Threshold(Signal(signal), value(amount), parse_duration(grace), least)
+
+
+def container(
+    name: str = "main", memory: str = "0", storage: str = "0", limit: str | None = None
+) -> Container:
+    """Build a container with its requests, and its limit of local storage."""
+    return Container(
+        name, quantity(memory), quantity(storage), None if limit is None else quantity(limit)
+    )
+
+
+def evictable(
+    name: str = "pod",
+    *,
+    memory: str = "0",
+    storage: str = "0",
+    storage_limit: str | None = None,
+    volumes: Iterable[Volume] = (),
+    containers: Iterable[Container] | None = None,
+    **fields: Any,
+) -> EvictablePod:
+    """Build a pod with one container that requests what it requests."""
+    own = (container(memory=memory, storage=storage),) if containers is None else tuple(containers)
+    return EvictablePod(
+        namespace="default",
+        name=name,
+        uid=name,
+        memory_request=whole(memory),
+        storage_request=whole(storage),
+        storage_limit=None if storage_limit is None else quantity(storage_limit),
+        containers=own,
+        volumes=tuple(volumes),
+        **fields,
+    )
+
+
+def scratch(name: str = "scratch", limit: str | None = None, **fields: Any) -> Volume:
+    """Build an emptyDir on the node's disk."""
+    size = None if limit is None else quantity(limit)
+    return Volume(name, **{"local": True, "size_limit": size, **fields})
+
+
+def disk(used: str = "0", inodes: int = 0) -> DiskUsage:
+    """Build what is used of a disk."""
+    return DiskUsage(whole(used), inodes)
+
+
+def uses(
+    memory: str | None = None,
+    *,
+    processes: int | None = None,
+    layer: DiskUsage | None = None,
+    logs: DiskUsage | None = None,
+    volumes: Mapping[str, DiskUsage] | None = None,
+    storage: str | None = None,
+) -> PodStats:
+    """Build the stats of a pod with one container, which has all its memory."""
+    working_set = None if memory is None else whole(memory)
+    return PodStats(
+        working_set,
+        processes,
+        None if storage is None else whole(storage),
+        (ContainerStats("main", working_set, layer, logs),),
+        tuple(VolumeStats(name, usage) for name, usage in (volumes or {}).items()),
+    )
+
+
+def filesystem(
+    available: str = "50Gi",
+    capacity: str = "100Gi",
+    free: int = 500_000,
+    inodes: int = 1_000_000,
+    at: int | None = None,
+) -> FilesystemStats:
+    """Build a filesystem, half full."""
+    return FilesystemStats(
+        whole(available), whole(capacity), free, inodes, None if at is None else at * SECOND
+    )
+
+
+def node(
+    memory: str = "10Gi",
+    *,
+    of: str = "20Gi",
+    running: int = 100,
+    most: int = 1000,
+    at: int | None = None,
+    node_fs: FilesystemStats | None = None,
+    image_fs: FilesystemStats | None = None,
+    container_fs: FilesystemStats | None = None,
+) -> NodeStats:
+    """Build a node with so much memory, and half of everything else left."""
+    time_ns = None if at is None else at * SECOND
+    return NodeStats(
+        memory=MemoryStats(whole(memory), whole(of) - whole(memory), None, time_ns),
+        node_fs=node_fs or filesystem(at=at),
+        image_fs=image_fs,
+        container_fs=container_fs,
+        processes=ProcessStats(most, running, time_ns),
+    )
+
+
+def plan(*thresholds: Threshold, **fields: Any) -> Plan:
+    """Plan for these thresholds, and nothing else unless ``fields`` say so."""
+    return planned(Configuration(thresholds, **{"isolates_storage": False, **fields}))
+
+
+def summary(
+    stats: NodeStats | None, pods: Mapping[EvictablePod, PodStats | None]
+) -> Summary | None:
+    """Build a summary; of some pods nothing may have been measured."""
+    if stats is None:
+        return None
+    return Summary(stats, {pod.uid: used for pod, used in pods.items() if used is not None})
+
+
+class Kubelet:
+    """A kubelet that is shown one sample after another."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.state = State()
+
+    def sees(
+        self,
+        at: int,
+        stats: NodeStats | None,
+        pods: Mapping[EvictablePod, PodStats | None],
+        regained: NodeStats | None = None,
+    ) -> Sync:
+        """Play the round at second ``at``; ``regained`` is measured once it has cleaned up."""
+        sync = self.begins(at, stats, pods)
+        if sync.reclaim:
+            sync = settle(sync, summary(regained, pods))
+        self.state = sync.state
+        return sync
+
+    def begins(
+        self, at: int, stats: NodeStats | None, pods: Mapping[EvictablePod, PodStats | None]
+    ) -> Sync:
+        """Give the round as far as it comes without cleaning up; the kubelet forgets it."""
+        sample = Sample(at * SECOND, list(pods), summary(stats, pods))
+        return synchronize(self.plan, self.state, sample)
+
+
+def gone(sync: Sync) -> list[str]:
+    """Name the pods that go."""
+    return [eviction.pod.name for eviction in sync.evictions]

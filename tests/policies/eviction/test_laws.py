@@ -1,0 +1,194 @@
+"""Laws that hold of every kubelet, whatever it sees, round after round.
+
+Random kubelets with thresholds of every kind see random nodes: amounts around the thresholds,
+measurements that are missing or old, pods that come, go, are critical or break their limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from policies.eviction.configuration import Configuration, planned
+from policies.eviction.deciding import Outcome, Sync
+from policies.eviction.filesystems import Layout
+from policies.eviction.observations import met, observe, unresolved
+from policies.eviction.pods import EvictablePod
+from policies.eviction.releases import EVICTION_RELEASES
+from policies.eviction.signals import PRESSURES, Pressure, Signal
+from policies.eviction.stats import FilesystemStats, MemoryStats, NodeStats, PodStats, ProcessStats
+from policies.eviction.thresholds import Threshold
+from policies.eviction.values import quantity, share
+from tests.evictions import SECOND, Kubelet, container, disk, evictable, scratch, uses
+
+TRANSITIONS = (0, 20, 60)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a kubelet sees in one round, so many seconds after the last."""
+
+    later: int
+    stats: NodeStats | None
+    regained: NodeStats | None
+    pods: Mapping[EvictablePod, PodStats | None]
+
+
+@dataclass(frozen=True)
+class Life:
+    """A kubelet's configuration and all that it sees."""
+
+    configuration: Configuration
+    seen: Sequence[Seen]
+
+    def play(self) -> list[Sync]:
+        kubelet, at, rounds = Kubelet(planned(self.configuration)), 0, []
+        for each in self.seen:
+            at += each.later
+            rounds.append(kubelet.sees(at, each.stats, each.pods, each.regained))
+            event(rounds[-1].outcome.name)
+        return rounds
+
+
+values = st.sampled_from([quantity("100"), quantity("200"), share(0.1), share(0.5)])
+thresholds = st.builds(
+    Threshold,
+    st.sampled_from([Signal.MEMORY, Signal.NODE_FS, *Signal]),
+    values,
+    st.sampled_from([0, 0, 10 * SECOND, 30 * SECOND]),
+    st.none() | values,
+)
+configurations = st.builds(
+    Configuration,
+    st.lists(thresholds, min_size=2, max_size=5, unique_by=lambda it: (it.signal, it.hard)).map(
+        tuple
+    ),
+    st.sampled_from([period * SECOND for period in TRANSITIONS]),
+    st.sampled_from([0, 5]),
+    st.sampled_from([False, False, True]),
+    st.builds(Layout, st.booleans(), st.booleans()),
+    st.sampled_from(list(EVICTION_RELEASES.values())),
+)
+# Drawn whole: a few values of each kind are as good as all, and are drawn much faster.
+TIMES = (None, SECOND, 2 * SECOND)
+MEMORIES = [None, MemoryStats(), MemoryStats(50)] + [
+    MemoryStats(left, used, None, time)
+    for left, used, time in product((0, 99, 150, 1000), (0, 100), TIMES)
+]
+DISKS = [None, FilesystemStats(), FilesystemStats(50, None, 50, None)] + [
+    FilesystemStats(left, size, free, size, time)
+    for left, size, free, time in product((50, 150, 1000), (100, 1000), (50, 1000), TIMES)
+]
+PROCESSES = [None, ProcessStats(100)] + [
+    ProcessStats(1000, running, time) for running, time in product((0, 850, 999, 1100), TIMES)
+]
+memories, disks = st.sampled_from(MEMORIES), st.sampled_from(DISKS)
+nodes = st.builds(NodeStats, memories, memories, disks, disks, disks, st.sampled_from(PROCESSES))
+POOL = [
+    evictable("plain", memory="100"),
+    evictable("low", memory="100", priority=-1),
+    evictable("critical", priority=2_000_000_000, storage_limit="1"),
+    evictable("static", source="file", volumes=[scratch(limit="1")]),
+    evictable("bounded", volumes=[scratch(limit="50")], containers=[container(limit="50")]),
+]
+usages = st.sampled_from(
+    [
+        None,
+        uses(),
+        uses("150", processes=3, layer=disk("150", 7), logs=disk("0"), storage="150"),
+        uses("50", processes=1, volumes={"scratch": disk("100", 2)}, storage="100"),
+    ]
+)
+populations = st.lists(usages, min_size=len(POOL), max_size=len(POOL)).map(
+    lambda used: dict(zip(POOL, used, strict=True))
+)
+rounds = st.builds(
+    Seen,
+    st.sampled_from([10, 0, 20, 60]),
+    st.one_of(nodes, nodes, nodes, st.none()),
+    st.none() | nodes,
+    st.one_of(populations, populations, st.just({})),
+)
+lives = st.builds(Life, configurations, st.lists(rounds, min_size=2, max_size=5))
+
+
+@given(lives)
+def test_at_most_one_pod_goes_in_a_round_because_its_node_runs_short(life: Life) -> None:
+    for sync in life.play():
+        pressed = [each for each in sync.evictions if each.condition is not None]
+        assert len(pressed) <= 1
+        assert not pressed or sync.evictions == tuple(pressed)
+
+
+@given(lives)
+def test_no_critical_pod_ever_goes(life: Life) -> None:
+    assert not any(each.pod.critical for sync in life.play() for each in sync.evictions)
+
+
+def sightings(rounds: Sequence[Sync]) -> Iterator[tuple[int, Pressure]]:
+    """List when which pressure was seen; a round that measures nothing sees nothing."""
+    for sync in rounds:
+        if sync.outcome is not Outcome.UNMEASURED:
+            for threshold in sync.state.met_since:
+                yield sync.sample.now_ns, PRESSURES[threshold.signal]
+
+
+@given(lives)
+def test_a_pressure_is_reported_for_the_transition_period_and_no_longer(life: Life) -> None:
+    rounds, period = life.play(), life.configuration.transition_ns
+    for index, sync in enumerate(rounds):
+        recently = {
+            pressure
+            for seen, pressure in sightings(rounds[: index + 1])
+            if sync.sample.now_ns - seen < period
+        }
+        assert recently <= set(sync.state.pressures)
+        if sync.outcome not in (Outcome.UNMEASURED, Outcome.REFUSED):
+            assert recently == set(sync.state.pressures)
+
+
+@given(lives)
+def test_nobody_goes_for_want_of_what_there_is_enough_of(life: Life) -> None:
+    for sync in life.play():
+        if sync.sample.stats is None:
+            assert not sync.evictions
+            continue
+        observations = observe(sync.sample.stats.node)
+        for threshold in sync.calling:
+            assert unresolved([threshold], observations) == [threshold]
+            assert threshold.grace_ns <= sync.sample.now_ns - sync.state.met_since[threshold]
+
+
+@given(lives)
+def test_the_same_measurements_are_acted_on_once(life: Life) -> None:
+    for sync, seen in zip(life.play(), life.seen, strict=True):
+        if seen.stats is None or sync.outcome is Outcome.REFUSED:
+            continue
+        measured = observe(seen.stats)
+        if any(observation.time_ns is None for observation in measured.values()):
+            continue
+        again = Kubelet(sync.plan)
+        again.state = sync.state
+        repeated = again.sees(10**6, seen.stats, seen.pods, seen.regained)
+        assert not repeated.calling
+        assert all(each.condition is None for each in repeated.evictions)
+
+
+@given(lives)
+def test_a_round_depends_on_nothing_but_what_it_is_given(life: Life) -> None:
+    assert life.play() == life.play()
+
+
+@given(lives)
+def test_a_node_with_plenty_of_everything_is_calm(life: Life) -> None:
+    plenty = 10**9
+    memory = MemoryStats(plenty, 0)
+    disk_left = FilesystemStats(plenty, plenty, plenty, plenty)
+    stats = NodeStats(memory, memory, disk_left, disk_left, disk_left, ProcessStats(plenty, 0))
+    calm = replace(life, seen=[replace(each, stats=stats) for each in life.seen])
+    assert not met(life.configuration.thresholds, observe(stats))
+    assert not any(each.condition for sync in calm.play() for each in sync.evictions)

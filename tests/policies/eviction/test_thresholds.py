@@ -1,0 +1,235 @@
+"""The grammar of thresholds: what is read, and every mistake in upstream's words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from policies.eviction.configuration import DEFAULT_THRESHOLDS
+from policies.eviction.signals import PRESSURES, Pressure, Resource, Signal
+from policies.eviction.thresholds import (
+    Threshold,
+    ThresholdError,
+    ThresholdTexts,
+    by_eviction_priority,
+    merged,
+    parse_thresholds,
+)
+from policies.spelling import MALFORMED
+from tests.evictions import bound
+
+MEMORY = "memory.available"
+
+
+def hard(text: str, signal: str = MEMORY) -> ThresholdTexts:
+    return ThresholdTexts(hard={signal: text})
+
+
+def soft(text: str, grace: str = "1m", signal: str = MEMORY) -> ThresholdTexts:
+    return ThresholdTexts(soft={signal: text}, soft_grace={signal: grace})
+
+
+def reclaiming(text: str) -> ThresholdTexts:
+    return ThresholdTexts(hard={MEMORY: "1Gi"}, min_reclaim={MEMORY: text})
+
+
+def test_what_a_kubelet_that_was_told_nothing_goes_by() -> None:
+    assert [str(threshold) for threshold in DEFAULT_THRESHOLDS] == [
+        "memory.available<100Mi",
+        "nodefs.available<10%",
+        "nodefs.inodesFree<5%",
+        "imagefs.available<15%",
+        "imagefs.inodesFree<5%",
+        "allocatableMemory.available<100Mi",
+    ]
+    assert all(threshold.hard for threshold in DEFAULT_THRESHOLDS)
+
+
+def test_what_is_hard_for_the_node_is_hard_for_all_pods_together() -> None:
+    texts = replace(soft("2Gi"), hard={MEMORY: "1Gi"}, min_reclaim={MEMORY: "100Mi"})
+    assert parse_thresholds(texts) == [
+        bound("memory.available<1Gi", reclaim="100Mi"),
+        bound("memory.available<2Gi", grace="1m", reclaim="100Mi"),
+        bound("allocatableMemory.available<1Gi", reclaim="100Mi"),
+    ]
+    assert [each.signal for each in parse_thresholds(texts, ["none"])] == [Signal.MEMORY] * 2
+
+
+def test_a_soft_threshold_without_grace_is_a_hard_one() -> None:
+    assert all(threshold.hard for threshold in parse_thresholds(soft("1Gi", "0s")))
+    assert len(parse_thresholds(soft("1Gi", "0"))) == 2
+
+
+def test_the_memory_of_all_pods_may_have_a_threshold_of_its_own() -> None:
+    found = parse_thresholds(hard("1Gi", "allocatableMemory.available"))
+    assert found == [bound("allocatableMemory.available<1Gi")]
+
+
+@pytest.mark.parametrize("text", ["0%", "100%"])
+def test_nothing_and_everything_are_no_thresholds(text: str) -> None:
+    assert parse_thresholds(hard(text)) == []
+    assert parse_thresholds(soft(text, "1m")) == []
+    assert parse_thresholds(ThresholdTexts(soft={MEMORY: text})) == []
+
+
+@pytest.mark.parametrize("text", ["0.0%", "100.0%", "00%"])
+def test_other_spellings_of_nothing_and_everything_are(text: str) -> None:
+    assert len(parse_thresholds(hard(text), ())) == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "field", "words"),
+    [
+        (hard("1Gi", "memory"), "evictionHard", "unsupported eviction signal memory"),
+        (
+            hard("1Gi", "swap.available"),
+            "evictionHard",
+            "unsupported eviction signal swap.available",
+        ),
+        (soft("1Gi", signal="x"), "evictionSoft", "unsupported eviction signal x"),
+        (
+            ThresholdTexts(soft_grace={"x": "1m"}),
+            "evictionSoftGracePeriod",
+            "unsupported eviction signal x",
+        ),
+        (
+            ThresholdTexts(min_reclaim={"x": "1"}),
+            "evictionMinimumReclaim",
+            "unsupported eviction signal x",
+        ),
+        (hard("0"), "evictionHard", "eviction threshold memory.available must be positive: 0"),
+        (
+            hard("-1Gi"),
+            "evictionHard",
+            "eviction threshold memory.available must be positive: -1Gi",
+        ),
+        (
+            hard("-1024Mi"),
+            "evictionHard",
+            "eviction threshold memory.available must be positive: -1Gi",
+        ),
+        (hard("Mi"), "evictionHard", "eviction threshold memory.available must be positive: 0"),
+        (hard("much"), "evictionHard", MALFORMED),
+        (hard(""), "evictionHard", MALFORMED),
+        (hard("1ki"), "evictionHard", "unable to parse quantity's suffix"),
+        (
+            hard("-1%"),
+            "evictionHard",
+            "eviction percentage threshold memory.available must be >= 0%: -1%",
+        ),
+        (
+            hard("100.5%"),
+            "evictionHard",
+            "eviction percentage threshold memory.available must be <= 100%: 100.5%",
+        ),
+        (
+            hard("inf%"),
+            "evictionHard",
+            "eviction percentage threshold memory.available must be <= 100%: inf%",
+        ),
+        (hard("ten%"), "evictionHard", 'strconv.ParseFloat: parsing "ten": invalid syntax'),
+        (hard("1_0%"), "evictionHard", 'strconv.ParseFloat: parsing "1_0": invalid syntax'),
+        (hard("nan%"), "evictionHard", 'strconv.ParseFloat: parsing "nan": invalid syntax'),
+        (hard("1e99%"), "evictionHard", 'strconv.ParseFloat: parsing "1e99": value out of range'),
+        (
+            ThresholdTexts(soft={MEMORY: "1Gi"}),
+            "evictionSoft",
+            "grace period must be specified for the soft eviction threshold memory.available",
+        ),
+        (
+            soft("1Gi", "-30s"),
+            "evictionSoftGracePeriod",
+            "invalid eviction grace period specified: -30s, must be a positive value",
+        ),
+        (soft("1Gi", "30"), "evictionSoftGracePeriod", 'time: missing unit in duration "30"'),
+        (soft("1Gi", "soon"), "evictionSoftGracePeriod", 'time: invalid duration "soon"'),
+        (
+            soft("1Gi", "1d"),
+            "evictionSoftGracePeriod",
+            'time: unknown unit "d" in duration "1d"',
+        ),
+        (
+            reclaiming("0%"),
+            "evictionMinimumReclaim",
+            "eviction percentage minimum reclaim memory.available must be positive: 0%",
+        ),
+        (
+            reclaiming("-5%"),
+            "evictionMinimumReclaim",
+            "eviction percentage minimum reclaim memory.available must be positive: -5%",
+        ),
+        (
+            reclaiming("-1"),
+            "evictionMinimumReclaim",
+            "negative eviction minimum reclaim specified for memory.available",
+        ),
+        (reclaiming("x"), "evictionMinimumReclaim", MALFORMED),
+    ],
+)
+def test_a_mistake_has_upstreams_words_and_its_place(
+    texts: ThresholdTexts, field: str, words: str
+) -> None:
+    with pytest.raises(ThresholdError) as raised:
+        parse_thresholds(texts)
+    assert (str(raised.value), raised.value.field) == (words, field)
+
+
+def test_a_mistake_in_an_entry_tells_the_entry() -> None:
+    with pytest.raises(ThresholdError) as raised:
+        parse_thresholds(ThresholdTexts(hard={"nodefs.available": "10%", MEMORY: "x"}))
+    assert raised.value.entry == (MEMORY, "x")
+
+
+def test_mistakes_are_looked_for_in_upstreams_order() -> None:
+    texts = ThresholdTexts({MEMORY: "h"}, {MEMORY: "s"}, {MEMORY: "g"}, {MEMORY: "r"})
+    fields = []
+    for mended in (
+        texts,
+        replace(texts, hard={}),
+        replace(texts, hard={}, soft={MEMORY: "1"}),
+        replace(texts, hard={}, soft={MEMORY: "1"}, soft_grace={}),
+        replace(texts, hard={}, soft={MEMORY: "1"}, soft_grace={}, min_reclaim={}),
+    ):
+        with pytest.raises(ThresholdError) as raised:
+            parse_thresholds(mended)
+        fields.append(raised.value.field)
+    assert fields == [
+        "evictionHard",
+        "evictionSoft",
+        "evictionSoftGracePeriod",
+        "evictionMinimumReclaim",
+        "evictionSoft",
+    ]
+
+
+def test_memory_comes_first_and_hard_before_soft() -> None:
+    memory_soft, memory_hard = bound("memory.available<2Gi", grace="1m"), bound(f"{MEMORY}<1Gi")
+    disk_soft, disk_hard = bound("nodefs.available<2Gi", grace="1m"), bound("imagefs.available<1Gi")
+    found = by_eviction_priority([disk_soft, memory_soft, disk_hard, memory_hard])
+    assert found == [memory_hard, memory_soft, disk_hard, disk_soft]
+
+
+def test_what_differs_in_its_minimum_reclaim_alone_is_not_listed_twice() -> None:
+    one, other = bound("memory.available<1Gi"), bound("memory.available<1024Mi", reclaim="5%")
+    third = bound("memory.available<1Gi", grace="1s")
+    assert merged([one], [other, third]) == [one, third]
+
+
+def test_every_signal_has_a_resource_and_a_pressure() -> None:
+    assert {signal for signal, pressure in PRESSURES.items() if pressure is Pressure.DISK} == {
+        signal for signal in Signal if "fs." in signal
+    }
+    assert set(PRESSURES) == set(Signal)
+    assert {str(resource) for resource in Resource} == {
+        "memory",
+        "ephemeral-storage",
+        "inodes",
+        "pids",
+    }
+
+
+def test_thresholds_are_the_same_whatever_their_spelling() -> None:
+    assert bound("memory.available<1Gi") == bound("memory.available<1024Mi")
+    assert len({bound("memory.available<1Gi"), bound("memory.available<1024Mi")}) == 1
+    assert bound("memory.available<1Gi") != Threshold(Signal.MEMORY, bound("pid.available<1").value)
