@@ -23,6 +23,7 @@ from extender import spreadcommands
 from extender.clusterfile import load_cluster, load_pod
 from extender.config import Config, ConfigError, filters_of, find_policy, load_config
 from extender.console import log_to_stderr, refuse
+from extender.eviction.command import EVICT_EXAMPLE, explain_evict
 from extender.explain import (
     UnknownNodeError,
     explain_preempt,
@@ -105,6 +106,7 @@ def build(embed: Embed) -> typer.Typer:
     )
     command = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
     explain.command("scaledown", epilog=example(command))(_explain_scaledown)
+    explain.command("evict", epilog=example(EVICT_EXAMPLE))(explain_evict)
     explain.command("spread", epilog=spreadcommands.EXAMPLE)(spreadcommands.explain_spread_command)
     app.command("serve", epilog=example("serve --embedded demo --port 0"))(_serve_command(embed))
     return app

@@ -64,9 +64,7 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
     for kind, decode in WORKLOAD_DECODERS.items():
         cluster.workloads[kind].replace(of_kind(manifests, kind, decode))
     _load_storage(cluster.storage, manifests)
-    found = of_kind(manifests, "PriorityClass", decode_priority_class)
-    classes = {each.name: each for each in found if isinstance(each, PriorityClass)}
-    classes = {**_SYSTEM_CLASSES, **classes}
+    classes = priority_classes(manifests)
 
     def read_pod(raw: bytes) -> Pod:
         # A pod that runs was admitted already. Only what was written by hand may lack the priority
@@ -77,6 +75,22 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
 
     cluster.pods.replace(of_kind(manifests, "Pod", read_pod))
     return ClusterFiles(cluster.snapshot(), classes)
+
+
+def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClass]:
+    """Give the PriorityClasses by name, with those that every cluster has."""
+    found = of_kind(manifests, "PriorityClass", decode_priority_class)
+    return {
+        **_SYSTEM_CLASSES,
+        **{each.name: each for each in found if isinstance(each, PriorityClass)},
+    }
+
+
+def priority_of_class(raw: bytes, classes: Mapping[str, PriorityClass]) -> int | None:
+    """Give what a running pod's class says if the pod itself says nothing."""
+    asked = _asked(raw)
+    named = classes.get(asked.priorityClassName or "")
+    return named.value if named is not None and asked.priority is None else None
 
 
 def _load_storage(tables: StorageTables, manifests: Sequence[Manifest]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from extender.kube import shapes
 from extender.kube.decoding import amounts_of, reported_amounts
@@ -33,7 +34,14 @@ def mentioned(spec: shapes.PodSpec) -> Iterator[str]:
         yield from amounts.limits or ()
 
 
-def default_requests(spec: shapes.PodSpec) -> None:
+class Containing(Protocol):
+    """The part of a pod's spec that lists its containers."""
+
+    containers: list[shapes.Container] | None
+    initContainers: list[shapes.Container] | None  # noqa: N815 - the key as Kubernetes writes it
+
+
+def default_requests(spec: Containing) -> None:
     """Let each container request its limit of a resource that it does not request, in place.
 
     Source: SetDefaults_Pod in pkg/apis/core/v1/defaults.go.
@@ -44,7 +52,7 @@ def default_requests(spec: shapes.PodSpec) -> None:
             amounts.requests = {**amounts.limits, **(amounts.requests or {})}
 
 
-def _all_containers(spec: shapes.PodSpec) -> Iterable[shapes.Container]:
+def _all_containers(spec: Containing) -> Iterable[shapes.Container]:
     return (*(spec.initContainers or ()), *(spec.containers or ()))
 
 

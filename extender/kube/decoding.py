@@ -97,7 +97,7 @@ def decoded_unnamed(
     try:
         return convert(decoder.decode(raw))
     except msgspec.ValidationError as error:
-        problem = _located(str(error))
+        problem = located(str(error))
     except msgspec.DecodeError as error:
         problem = f"not JSON: {error}"
     except UnicodeDecodeError as error:
@@ -117,7 +117,7 @@ def _named(shape: S) -> S:
     return shape
 
 
-def _located(message: str) -> str:
+def located(message: str) -> str:
     """Turn msgspec's "Expected `str`, got `int` - at `$.spec.x`" into "spec.x: expected str, …"."""
     problem, _, place = message.partition(" - at ")
     path = _IDENTITY.sub("", place.strip("`")) or "(the object)"

@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 import yaml
 
-from extender.kube.decoding import Decode, Unreadable, tolerant
+from extender.kube.decoding import Decode, Unreadable, located, tolerant
 
 T = TypeVar("T")
 
@@ -37,6 +37,14 @@ class Manifest:
     """One object: its kind, its JSON, and where it was found, such as ``pods.yaml[3]``."""
 
     kind: str
+    raw: bytes
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Any document as its JSON, and where it was found, such as ``summary.json[0]``."""
+
     raw: bytes
     source: str
 
@@ -62,14 +70,35 @@ _Loader.yaml_implicit_resolvers = {
 
 def read_manifests(path: str) -> list[Manifest]:
     """List the objects in a file, Lists taken apart. Raises ManifestError."""
-    name = "standard input" if path == "-" else path
     found: list[Manifest] = []
+    for document in read_documents(path):
+        try:
+            found.extend(_objects(document.raw, document.source, None))
+        except RecursionError:
+            raise ManifestError(f"{document.source}: nested too deeply") from None
+    return found
+
+
+def read_documents(path: str) -> list[Document]:
+    """List the documents in a file, of whatever kind or of none. Raises ManifestError."""
+    name = "standard input" if path == "-" else path
     try:
-        for index, document in enumerate(_documents(_contents(path, name), name)):
-            found.extend(_objects(document, f"{name}[{index}]", None))
+        documents = enumerate(_documents(_contents(path, name), name))
+        return [Document(raw, f"{name}[{index}]") for index, raw in documents]
     except RecursionError:
         raise ManifestError(f"{name}: nested too deeply") from None
-    return found
+
+
+def document_as(decoder: msgspec.json.Decoder[T], document: Document) -> T:
+    """Decode a document that is no object of the API. Raises ManifestError."""
+    try:
+        return decoder.decode(document.raw)
+    except msgspec.ValidationError as error:
+        raise ManifestError(f"{document.source}: {located(str(error))}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{document.source}: not JSON: {error}") from None
+    except RecursionError:
+        raise ManifestError(f"{document.source}: nested too deeply") from None
 
 
 def of_kind(manifests: Iterable[Manifest], kind: str, decode: Decode[T]) -> list[T | Unreadable]:

@@ -81,7 +81,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         host_ports=frozenset(_host_ports(spec, release)),
         node_selector=equals_all(spec.nodeSelector or {}),
         node_affinity=placement.node_affinity(affinity),
-        tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
+        tolerations=tuple(toleration_of(t) for t in spec.tolerations or ()),
         affinity=placement.pod_terms("podAffinity", affinity.podAffinity, meta),
         anti_affinity=placement.pod_terms("podAntiAffinity", affinity.podAntiAffinity, meta),
         spread=placement.hard_constraints(constraints, meta),
@@ -117,7 +117,8 @@ def _controller(references: Iterable[shapes.OwnerReference]) -> Owner | None:
 _interned_owner = lru_cache(maxsize=4096)(Owner)
 
 
-def _toleration(shape: shapes.TolerationShape) -> Toleration:
+def toleration_of(shape: shapes.TolerationShape) -> Toleration:
+    """Read a toleration; equal ones are the same object."""
     return _interned_toleration(
         shape.key or "", shape.operator or "", shape.value or "", shape.effect or ""
     )

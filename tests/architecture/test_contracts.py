@@ -44,7 +44,15 @@ VIOLATIONS = {
         "policies/spreading/model.py",
         "import policies.spreading.limits",
     ),
+    "Inside policies.eviction": (
+        "policies/eviction/thresholds.py",
+        "import policies.eviction.observations",
+    ),
     "Inside extender": ("extender/overlay.py", "import extender.wire"),
+    "Inside extender.eviction": (
+        "extender/eviction/files.py",
+        "import extender.eviction.explaining",
+    ),
     "Inside extender.kube": ("extender/kube/backoff.py", "import extender.kube.decoding"),
     "Inside extender.kube.workloadspread": (
         "extender/kube/workloadspread/shapes.py",

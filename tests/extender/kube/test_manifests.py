@@ -8,9 +8,17 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from extender.kube.manifests import Manifest, ManifestError, read_manifests
+from extender.kube.manifests import (
+    Document,
+    Manifest,
+    ManifestError,
+    document_as,
+    read_documents,
+    read_manifests,
+)
 
 WEB = '{"kind":"Pod","metadata":{"name":"web"}}'
 NODE = '{"kind":"Node","metadata":{"name":"node-1"}}'
@@ -148,3 +156,29 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_many_documents_are_read_in_linear_time(tmp_path: Path) -> None:
     assert len(read(tmp_path, f"{PRETTY_WEB}\n" * 20_000)) == 20_000
+
+
+def test_documents_of_no_kind_are_read_with_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text('{"a": 1}\n{"a": "x"}\n')
+    first, second = read_documents(str(path))
+    numbers = msgspec.json.Decoder(dict[str, int])
+    assert document_as(numbers, first) == {"a": 1}
+    with pytest.raises(ManifestError) as raised:
+        document_as(numbers, second)
+    assert str(raised.value) == f"{path}[1]: [...]: expected int, got str"
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (b"{", "x: not JSON: Input data was truncated"),
+        (b'{"a": "\xff"}', "x: not JSON: 'utf-8' codec can't decode"),
+        (b"[" * 5000, "x: nested too deeply"),
+    ],
+    ids=["cut off", "not UTF-8", "deep"],
+)
+def test_a_document_that_cannot_be_read_is_named(raw: bytes, problem: str) -> None:
+    with pytest.raises(ManifestError) as raised:
+        document_as(msgspec.json.Decoder(object), Document(raw, "x"))
+    assert str(raised.value).startswith(problem)

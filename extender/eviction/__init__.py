@@ -1,0 +1,1 @@
+"""``explain evict``: whom a kubelet would evict, read from files, and why."""

@@ -1,0 +1,109 @@
+"""What ``explain evict`` is asked, and its answers: of a node, or of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.console import RenderableType
+
+from extender.config import ConfigError
+from extender.eviction.explaining import LAYOUTS, EvictDocument, evict_document, play
+from extender.eviction.files import load_node
+from extender.eviction.flags import KubeletFlags
+from extender.eviction.scenario import (
+    Played,
+    ScenarioDocument,
+    play_scenario,
+    scenario_document,
+)
+from extender.eviction.scenario_file import load_scenario
+from extender.eviction.tables import evict_table, scenario_table
+from policies.eviction.configuration import planned
+from policies.eviction.deciding import Sync
+from policies.eviction.filesystems import Layout
+from policies.eviction.inferring import infer_layout
+from policies.eviction.releases import EvictionRelease
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The options of the command line; times in nanoseconds."""
+
+    cluster: Sequence[str]
+    node: str | None
+    summaries: Sequence[str]
+    scenario: str | None
+    release: EvictionRelease
+    flags: KubeletFlags = field(default_factory=KubeletFlags)
+    layout: str | None = None
+    now_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """The rounds of a node's kubelet."""
+
+    node: str
+    rounds: Sequence[Sync]
+
+    def document(self) -> EvictDocument:
+        """Give the answer for programs."""
+        return evict_document(self.rounds)
+
+    def table(self) -> RenderableType:
+        """Give the answer for people."""
+        return evict_table(self.node, self.rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioAnswer:
+    """The steps of a scenario."""
+
+    played: Sequence[Played]
+
+    def document(self) -> ScenarioDocument:
+        """Give the answer for programs."""
+        return scenario_document(self.played)
+
+    def table(self) -> RenderableType:
+        """Give the answer for people."""
+        return scenario_table(self.played)
+
+
+def answer(question: Question) -> NodeAnswer | ScenarioAnswer:
+    """Answer. Raises ConfigError for options that do not go together, and what files raise."""
+    if question.scenario is not None:
+        _nothing_beside_a_scenario(question)
+        scenario = load_scenario(question.scenario, question.release)
+        return ScenarioAnswer(play_scenario(scenario))
+    if not question.cluster or question.node is None or not question.summaries:
+        raise ConfigError("explain evict needs --cluster, --node and --summary, or --scenario")
+    # The flags first: what is wrong with them is said whatever the files hold.
+    question.flags.configuration(Layout(), question.release)
+    files = load_node(question.cluster, question.summaries, question.node, question.release)
+    layout = _layout(question.layout) or infer_layout(files.samples[-1].node)
+    plan = planned(question.flags.configuration(layout, question.release))
+    return NodeAnswer(question.node, play(plan, files, question.now_ns))
+
+
+def _nothing_beside_a_scenario(question: Question) -> None:
+    beside = {
+        "--cluster": bool(question.cluster),
+        "--node": question.node is not None,
+        "--summary": bool(question.summaries),
+        "--layout": question.layout is not None,
+        "--now": question.now_ns is not None,
+        "the kubelet's flags": question.flags != KubeletFlags(),
+    }
+    given = [name for name, there in beside.items() if there]
+    if given:
+        raise ConfigError(f"--scenario holds all there is to say; leave out {', '.join(given)}")
+
+
+def _layout(name: str | None) -> Layout | None:
+    if name is None:
+        return None
+    if name not in LAYOUTS:
+        raise ConfigError(f"--layout: expected {', '.join(LAYOUTS)}, got {name!r}")
+    return LAYOUTS[name]

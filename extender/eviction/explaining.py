@@ -1,0 +1,148 @@
+"""The rounds of one kubelet over samples of its stats, explained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypedDict
+
+from extender.eviction import telling
+from extender.eviction.files import NodeFiles
+from policies.eviction.configuration import INTERVAL_NS, Plan
+from policies.eviction.deciding import Sample, Sync, settle, synchronize
+from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout
+from policies.eviction.hysteresis import State
+from policies.eviction.messages import Eviction
+from policies.eviction.observations import observe
+from policies.eviction.ranking import steps
+from policies.eviction.stats import Summary
+
+LAYOUTS = {"one": ONE_FILESYSTEM, "dedicated-imagefs": DEDICATED_IMAGES, "split": SPLIT}
+"""Layouts by the names that people give them."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class EvictionDocument(TypedDict):
+    """A pod that goes."""
+
+    pod: str
+    gracePeriodSeconds: int
+    message: str
+    disruptionTarget: bool
+
+
+class StepDocument(TypedDict):
+    """Why one pod stands right ahead of another."""
+
+    pod: str
+    ahead_of: str
+    criterion: str
+
+
+class SampleDocument(TypedDict):
+    """One round in short."""
+
+    at: str
+    conditions: list[str]
+    evict: str | None
+
+
+class EvictDocument(TypedDict):
+    """What ``explain evict -o json`` prints: the last round, and all rounds in short."""
+
+    thresholdsMet: list[str]
+    conditions: list[str]
+    order: list[str]
+    evict: str | None
+    gracePeriodSeconds: int
+    message: str
+    because: list[StepDocument]
+    evictions: list[EvictionDocument]
+    layout: str
+    notes: list[str]
+    samples: list[SampleDocument]
+
+
+def play(plan: Plan, files: NodeFiles, now_ns: int | None) -> list[Sync]:
+    """Let a kubelet see the samples one after another; the pods stay as they are.
+
+    The time of a round is the latest that its stats were measured at, but never before the round
+    before; without any, an interval after it. The last round is at ``now_ns``, if that is given.
+    Cleaning the node up frees nothing.
+    """
+    state, rounds, at = State(), list[Sync](), 0
+    for sample in files.samples:
+        at = _moment(sample, at, first=not rounds)
+        if now_ns is not None and sample is files.samples[-1]:
+            at = now_ns
+        sync = synchronize(plan, state, Sample(at, files.pods, sample))
+        if sync.reclaim:
+            sync = settle(sync, sample)
+        state = sync.state
+        rounds.append(sync)
+    return rounds
+
+
+def evict_document(rounds: Sequence[Sync]) -> EvictDocument:
+    """Give the JSON document of the last of these rounds."""
+    last = rounds[-1]
+    chosen = last.evictions[0] if last.evictions else None
+    return {
+        "thresholdsMet": [str(threshold) for threshold in last.state.met_since],
+        "conditions": list(last.state.pressures),
+        "order": [standing.pod.key for standing in last.ranking],
+        "evict": None if chosen is None else chosen.pod.key,
+        "gracePeriodSeconds": 0 if chosen is None else chosen.grace_seconds,
+        "message": telling.message(last),
+        "because": _because(last),
+        "evictions": [_eviction(each) for each in last.evictions],
+        "layout": layout_name(last.plan.configuration.layout),
+        "notes": telling.notes(last),
+        "samples": [_sample(each) for each in rounds],
+    }
+
+
+def layout_name(layout: Layout) -> str:
+    """Give the name of a layout, as it can be asked for."""
+    return next(name for name, known in LAYOUTS.items() if known == layout)
+
+
+def moment(nanoseconds: int) -> str:
+    """Write a time as Kubernetes does."""
+    written = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    return written.isoformat().replace("+00:00", "Z")
+
+
+def _because(sync: Sync) -> list[StepDocument]:
+    ranking = sync.ranking
+    if not ranking:
+        return []
+    return [
+        {"pod": each.pod.key, "ahead_of": each.ahead_of.key, "criterion": each.criterion}
+        for each in steps(ranking, sync.calling[0].signal)
+    ]
+
+
+def _eviction(eviction: Eviction) -> EvictionDocument:
+    return {
+        "pod": eviction.pod.key,
+        "gracePeriodSeconds": eviction.grace_seconds,
+        "message": eviction.message,
+        "disruptionTarget": eviction.condition is not None,
+    }
+
+
+def _sample(sync: Sync) -> SampleDocument:
+    return {
+        "at": moment(sync.sample.now_ns),
+        "conditions": list(sync.state.pressures),
+        "evict": sync.evictions[0].pod.key if sync.evictions else None,
+    }
+
+
+def _moment(sample: Summary, before: int, *, first: bool) -> int:
+    times = [each.time_ns for each in observe(sample.node).values() if each.time_ns is not None]
+    if times:
+        return max(before, *times)
+    return before if first else before + INTERVAL_NS

@@ -1,0 +1,175 @@
+"""A scenario: a kubelet's configuration, its pods, and what it measures step by step.
+
+::
+
+    config:
+      thresholds:
+      - {signal: memory.available, value: {quantity: 1Gi}, gracePeriodSeconds: 0}
+      pressureTransitionPeriodSeconds: 300
+    pods: [...]
+    steps:
+    - {advanceSeconds: 0, summary: {node: ..., pods: [...]}}
+
+``advanceSeconds`` pass before a step's round. ``summaryAfterGC`` is measured once the node has
+cleaned up, ``pods`` replace those before, and ``podsToAdmit`` ask for admission after each round. A
+step without a summary is one in which no stats are to be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Annotated
+
+import msgspec
+from msgspec import Struct
+
+from extender.eviction.scenario import Scenario, Step
+from extender.kube.decoding import ObjectError
+from extender.kube.evictable import decode_evictable
+from extender.kube.manifests import Document, ManifestError, document_as, read_documents
+from extender.kube.stats import SummaryShape, summary_of
+from policies.eviction.configuration import Configuration
+from policies.eviction.filesystems import Layout
+from policies.eviction.pods import EvictablePod
+from policies.eviction.releases import EvictionRelease
+from policies.eviction.thresholds import Threshold, ThresholdError, signal_named
+from policies.eviction.values import Value, quantity, share
+
+_SECOND = 10**9
+_LESS_THAN = "LessThan"
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=2**33)]
+
+
+class _Value(Struct, rename="camel"):
+    quantity: str | None = None
+    percentage: float | None = None
+
+
+class _Threshold(Struct, rename="camel"):
+    signal: str
+    value: _Value
+    operator: str = _LESS_THAN
+    grace_period_seconds: Seconds = 0
+    min_reclaim: _Value | None = None
+
+
+class _Config(Struct, rename="camel"):
+    thresholds: list[_Threshold]
+    pressure_transition_period_seconds: Seconds = 300
+    max_pod_grace_period_seconds: int = 0
+    local_storage_capacity_isolation: bool = True
+    dedicated_image_fs: bool | None = None
+    dedicated_container_fs: bool | None = None
+    feature_gates: dict[str, bool] | None = None
+
+
+class _Step(Struct):
+    advanceSeconds: Seconds = 0  # noqa: N815 - the key as the document writes it
+    summary: SummaryShape | None = None
+    summaryAfterGC: SummaryShape | None = None  # noqa: N815
+    pods: list[msgspec.Raw] | None = None
+
+
+class _Document(Struct, rename="camel"):
+    config: _Config
+    steps: list[_Step]
+    pods: list[msgspec.Raw] | None = None
+    pods_to_admit: list[msgspec.Raw] | None = None
+
+
+_scenarios = msgspec.json.Decoder(_Document)
+
+
+def load_scenario(path: str, release: EvictionRelease) -> Scenario:
+    """Read a scenario. Raises ManifestError."""
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise ManifestError(f"{path}: holds {len(documents)} documents; expected exactly one")
+    return decode_scenario(documents[0], release)
+
+
+def decode_scenario(document: Document, release: EvictionRelease) -> Scenario:
+    """Read a scenario from its document. Raises ManifestError."""
+    shape = document_as(_scenarios, document)
+    gated = release.gated(shape.config.feature_gates or {})
+
+    def pods(path: str, raws: Iterable[msgspec.Raw] | None) -> tuple[EvictablePod, ...]:
+        return tuple(_pods(f"{document.source}: {path}", raws or (), gated))
+
+    try:
+        configuration = _configuration(shape.config, gated)
+    except ThresholdError as error:
+        raise ManifestError(f"{document.source}: config.{error.field}: {error}") from None
+    return Scenario(
+        configuration,
+        pods("pods", shape.pods),
+        pods("podsToAdmit", shape.pods_to_admit),
+        tuple(
+            Step(
+                _nanoseconds(step.advanceSeconds),
+                None if step.summary is None else summary_of(step.summary),
+                None if step.summaryAfterGC is None else summary_of(step.summaryAfterGC),
+                None if step.pods is None else pods(f"steps[{index}].pods", step.pods),
+            )
+            for index, step in enumerate(shape.steps)
+        ),
+    )
+
+
+def _configuration(config: _Config, release: EvictionRelease) -> Configuration:
+    thresholds = (
+        _threshold(f"thresholds[{index}]", each) for index, each in enumerate(config.thresholds)
+    )
+    return Configuration(
+        tuple(thresholds),
+        _nanoseconds(config.pressure_transition_period_seconds),
+        config.max_pod_grace_period_seconds,
+        config.local_storage_capacity_isolation,
+        Layout(bool(config.dedicated_image_fs), bool(config.dedicated_container_fs)),
+        release,
+    )
+
+
+def _threshold(path: str, shape: _Threshold) -> Threshold:
+    if shape.operator != _LESS_THAN:
+        problem = f"expected {_LESS_THAN}, got {shape.operator!r}"
+        raise ThresholdError(problem, f"{path}.operator")
+    try:
+        signal = signal_named(shape.signal)
+    except ThresholdError as error:
+        raise ThresholdError(str(error), f"{path}.signal") from None
+    reclaim = shape.min_reclaim
+    return Threshold(
+        signal,
+        _value(f"{path}.value", shape.value),
+        _nanoseconds(shape.grace_period_seconds),
+        None if reclaim is None else _value(f"{path}.minReclaim", reclaim),
+    )
+
+
+def _value(path: str, shape: _Value) -> Value:
+    if shape.percentage is not None and shape.quantity is None:
+        return share(shape.percentage)
+    if shape.quantity is None or shape.percentage is not None:
+        raise ThresholdError("expected either a quantity or a percentage", path)
+    try:
+        return quantity(shape.quantity)
+    except ValueError as error:
+        raise ThresholdError(str(error), f"{path}.quantity") from None
+
+
+def _pods(
+    place: str, raws: Iterable[msgspec.Raw], release: EvictionRelease
+) -> Iterator[EvictablePod]:
+    for index, raw in enumerate(raws):
+        try:
+            pod = decode_evictable(bytes(raw), release)
+        except ObjectError as error:
+            raise ManifestError(f"{place}[{index}]: {error}") from None
+        yield pod if pod.uid else replace(pod, uid=pod.key)
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * _SECOND)

@@ -1,0 +1,112 @@
+"""Evictions as tables for people: what runs short, who goes in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from extender.eviction import telling
+from extender.eviction.scenario import Played
+from policies.eviction.deciding import Sync
+from policies.eviction.durations import spell_duration
+from policies.eviction.messages import available
+from policies.eviction.ranking import Standing, steps
+from policies.eviction.signals import Signal
+from policies.eviction.thresholds import Threshold
+
+_SHOWN_PODS = 40
+
+
+def evict_table(node: str, rounds: Sequence[Sync]) -> RenderableType:
+    """Show the last round: its thresholds, the pods in the order in which they go, what is said."""
+    last = rounds[-1]
+    parts: list[RenderableType] = [Text(_headline(node, last), style="bold")]
+    if last.plan.configuration.thresholds:
+        parts.append(_thresholds(last))
+    ranking = last.ranking
+    if ranking:
+        parts.append(_ranking(last, ranking))
+    parts.extend(Text(each.message.strip(), style="italic") for each in last.evictions)
+    if last.evictions:
+        parts.extend(Text(note, style="yellow") for note in telling.notes(last))
+    return Group(*parts)
+
+
+def scenario_table(played: Sequence[Played]) -> RenderableType:
+    """Show what each step came to."""
+    table = _table("step", "at", "conditions", "cleaned up", "goes", "admitted")
+    for number, each in enumerate(played):
+        sync = each.sync
+        table.add_row(
+            str(number),
+            spell_duration(sync.sample.now_ns),
+            ", ".join(sync.state.pressures),
+            ", ".join(reclaim.name.lower() for reclaim in each.reclaimed),
+            "\n".join(f"{gone.pod.name} ({gone.grace_seconds} s)" for gone in sync.evictions)
+            or telling.message(sync),
+            ", ".join("yes" if admitted else "no" for admitted in each.admitted),
+        )
+    return table
+
+
+def _headline(node: str, sync: Sync) -> str:
+    gone = ", ".join(f"{each.pod.key} ({each.grace_seconds} s)" for each in sync.evictions)
+    pressures = f" under {', '.join(sync.state.pressures)}" if sync.state.pressures else ""
+    what = f"evicts {gone}" if gone else f"evicts nobody: {telling.message(sync)}"
+    return f"{node}{pressures} {what}"
+
+
+def _thresholds(sync: Sync) -> Table:
+    table = _table("", "threshold", "available", "of", "grace")
+    for threshold in sync.plan.later:
+        found = sync.state.observations.get(threshold.signal)
+        table.add_row(
+            _mark(sync, threshold),
+            str(threshold),
+            "" if found is None else available(threshold.signal, found.available),
+            "" if found is None else available(threshold.signal, found.capacity),
+            "" if threshold.hard else spell_duration(threshold.grace_ns),
+        )
+    return table
+
+
+def _mark(sync: Sync, threshold: Threshold) -> str:
+    if sync.calling and threshold == sync.calling[0]:
+        return "→"
+    if threshold in sync.state.met_since:
+        return "met"
+    return "" if threshold.signal in sync.state.observations else "?"
+
+
+def _ranking(sync: Sync, ranking: Sequence[Standing]) -> Table:
+    signal = sync.calling[0].signal
+    because = {step.pod.uid: step.criterion for step in steps(ranking, signal)}
+    gone = {each.pod.uid for each in sync.evictions}
+    table = _table("", "pod", "priority", "usage", "request", "ahead of the next by")
+    for standing in ranking[:_SHOWN_PODS]:
+        table.add_row(*_row(standing, signal, gone, because))
+    if len(ranking) > _SHOWN_PODS:
+        table.add_row("", f"and {len(ranking) - _SHOWN_PODS} more", "", "", "", "")
+    return table
+
+
+def _row(
+    standing: Standing, signal: Signal, gone: set[str], because: Mapping[str, str]
+) -> Iterator[str]:
+    pod = standing.pod
+    yield "→" if pod.uid in gone else "never" if pod.critical else ""
+    yield pod.key
+    yield str(pod.priority)
+    yield "no stats" if standing.usage is None else available(signal, standing.usage)
+    yield "" if signal is Signal.PIDS else available(signal, standing.request)
+    yield because.get(pod.uid, "")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
