@@ -48,7 +48,7 @@ def _waiting(sync: Sync) -> Iterator[str]:
         if threshold not in sync.state.acted_on:
             so_far = spell_duration(sync.sample.now_ns - since)
             grace = spell_duration(threshold.grace_ns)
-            yield f"{threshold} is met for {so_far}, less than its grace period of {grace}"
+            yield f"{threshold} is met for {so_far} of its grace period of {grace}"
 
 
 def _stale(sync: Sync) -> Iterator[str]:

@@ -177,17 +177,27 @@ def _limit(container: shapes.Container) -> Quantity | None:
 
 
 def _storage_limit(claims: Claims, spec: _Spec) -> Quantity | None:
-    """Give the sum of the limits, spelled like the first of them that is not zero.
-
-    Of a pod whose containers and init containers use suffixes of both kinds, upstream sometimes
-    spells it like another one.
-    """
+    """Give the sum of the limits, spelled like the first of them that is not zero."""
     total = limited(claims)
     if total is None:
         return None
-    limits = map(_limit, (*(spec.containers or ()), *(spec.initContainers or ())))
-    first = next((limit for limit in limits if limit is not None and limit.nanos), NOTHING)
+    largest = max(_limits_at_once(spec), key=lambda limits: sum(each.nanos for each in limits))
+    first = next((limit for limit in largest if limit.nanos), NOTHING)
     return Quantity(total, spell(total, format_of(first.text)))
+
+
+def _limits_at_once(spec: _Spec) -> list[list[Quantity]]:
+    """List the limits that hold together: of what runs in the end, and with each init container."""
+    sidecars: list[Quantity] = []
+    starting = []
+    for container in spec.initContainers or ():
+        own = [limit] if (limit := _limit(container)) is not None else []
+        starting.append([*own, *sidecars])
+        if _restarts(container):
+            sidecars.extend(own)
+    limits = map(_limit, spec.containers or ())
+    running = [limit for limit in limits if limit is not None]
+    return [[*running, *sidecars], *starting]
 
 
 def _volumes(volumes: Iterable[_Volume]) -> Iterator[Volume]:

@@ -19,9 +19,11 @@ from policies.eviction.configuration import (
 from policies.eviction.deciding import Outcome, Sample, Sync, settle, synchronize
 from policies.eviction.filesystems import Layout, Reclaim
 from policies.eviction.hysteresis import State
+from policies.eviction.inferring import infer_layout
 from policies.eviction.messages import Eviction
 from policies.eviction.pods import Container, EvictablePod, Volume
 from policies.eviction.ranking import Standing, rank, steps
+from policies.eviction.releases import EvictionRelease, eviction_release
 from policies.eviction.signals import Pressure, Resource, Signal
 from policies.eviction.stats import NodeStats, PodStats, Summary
 from policies.eviction.thresholds import (
@@ -41,6 +43,7 @@ __all__ = [
     "Container",
     "EvictablePod",
     "Eviction",
+    "EvictionRelease",
     "Layout",
     "NodeCondition",
     "NodeStats",
@@ -61,6 +64,8 @@ __all__ = [
     "ThresholdTexts",
     "Volume",
     "admit",
+    "eviction_release",
+    "infer_layout",
     "node_conditions",
     "parse_thresholds",
     "planned",

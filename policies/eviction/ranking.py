@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Final
 
 from policies.eviction.filesystems import Layout, Part
-from policies.eviction.pods import EvictablePod
+from policies.eviction.pods import EvictablePod, Volume
 from policies.eviction.signals import RESOURCES, Resource, Signal
 from policies.eviction.stats import DiskUsage, PodStats
 from policies.order import Criterion, Order
@@ -126,6 +126,7 @@ def _standings(
 
 
 Measure = Callable[[EvictablePod, PodStats | None], Standing]
+Taken = Callable[[EvictablePod, PodStats], list[DiskUsage | None]]
 
 
 def _measure(signal: Signal, layout: Layout) -> Measure:
@@ -135,11 +136,11 @@ def _measure(signal: Signal, layout: Layout) -> Measure:
         case Resource.PIDS:
             return _processes
         case Resource.STORAGE:
-            parts = layout.counted(signal)
-            return lambda pod, stats: _storage(pod, stats, parts)
+            taken = _taking(layout.counted(signal))
+            return lambda pod, stats: _storage(pod, stats, taken)
         case Resource.INODES:
-            parts = layout.counted(signal)
-            return lambda pod, stats: _inodes(pod, stats, parts)
+            taken = _taking(layout.counted(signal))
+            return lambda pod, stats: _inodes(pod, stats, taken)
 
 
 def _memory(pod: EvictablePod, stats: PodStats | None) -> Standing:
@@ -156,28 +157,40 @@ def _processes(pod: EvictablePod, stats: PodStats | None) -> Standing:
     return Standing(pod, usage, above=usage)
 
 
-def _storage(pod: EvictablePod, stats: PodStats | None, parts: frozenset[Part]) -> Standing:
+def _storage(pod: EvictablePod, stats: PodStats | None, taken: Taken) -> Standing:
     if stats is None:
         return Standing(pod, None)
-    usage = sum(each.used or 0 for each in _taken(pod, stats, parts))
+    usage = sum([each.used or 0 for each in taken(pod, stats) if each is not None])
     return Standing(pod, usage, pod.storage_request, usage - pod.storage_request)
 
 
-def _inodes(pod: EvictablePod, stats: PodStats | None, parts: frozenset[Part]) -> Standing:
+def _inodes(pod: EvictablePod, stats: PodStats | None, taken: Taken) -> Standing:
     if stats is None:
         return Standing(pod, None)
-    usage = sum(each.inodes_used or 0 for each in _taken(pod, stats, parts))
+    usage = sum([each.inodes_used or 0 for each in taken(pod, stats) if each is not None])
     return Standing(pod, usage, 0, usage - pod.storage_request)
 
 
-def _taken(pod: EvictablePod, stats: PodStats, parts: frozenset[Part]) -> Iterable[DiskUsage]:
-    """Give what counts of a pod on a disk; of volumes of one name, the first that was measured."""
-    taken: list[DiskUsage | None] = []
-    if Part.LAYERS in parts:
-        taken.extend([container.rootfs for container in stats.containers])
-    if Part.LOGS in parts:
-        taken.extend([container.logs for container in stats.containers])
-    if Part.VOLUMES in parts and pod.volumes:
-        measured = {volume.name: volume.usage for volume in reversed(stats.volumes)}
-        taken.extend([measured.get(volume.name) for volume in pod.volumes if volume.local])
-    return [each for each in taken if each is not None]
+def _taking(parts: frozenset[Part]) -> Taken:
+    """Give what lists what counts of a pod on a disk; what was not measured is None."""
+    layers, logs, volumes = (each in parts for each in (Part.LAYERS, Part.LOGS, Part.VOLUMES))
+
+    def taken(pod: EvictablePod, stats: PodStats) -> list[DiskUsage | None]:
+        found: list[DiskUsage | None] = []
+        if layers:
+            found.extend([container.rootfs for container in stats.containers])
+        if logs:
+            found.extend([container.logs for container in stats.containers])
+        if volumes:
+            found.extend([_usage_of(each, stats) for each in pod.volumes if each.local])
+        return found
+
+    return taken
+
+
+def _usage_of(volume: Volume, stats: PodStats) -> DiskUsage | None:
+    """Give what a volume takes; of several of one name, the first that was measured."""
+    for each in stats.volumes:
+        if each.name == volume.name:
+            return each.usage
+    return None

@@ -133,7 +133,7 @@ def test_soft_thresholds_are_followed_across_samples(ask: Any) -> None:
     document = ask(first, later, flags=SOFT).document()
     assert (document["evict"], document["conditions"]) == (None, ["MemoryPressure"])
     assert document["message"] == (
-        "memory.available<500Mi is met for 29s, less than its grace period of 30s"
+        "memory.available<500Mi is met for 29s of its grace period of 30s"
     )
     at_last = ask(first, later, summary(400, *PODS, at="00:30"), flags=SOFT).document()
     assert (at_last["evict"], at_last["gracePeriodSeconds"]) == ("default/hog", 0)

@@ -183,6 +183,43 @@ def test_limits_of_storage_are_summed_and_spelled_alike(
 
 
 @pytest.mark.parametrize(
+    ("containers", "init", "text"),
+    [
+        ([container(limits={"ephemeral-storage": "1G"})], [], "1G"),
+        (
+            [container(limits={"ephemeral-storage": "1G"})],
+            [container("init", limits={"ephemeral-storage": "2Gi"})],
+            "2Gi",
+        ),
+        (
+            [container(limits={"ephemeral-storage": "2Gi"})],
+            [container("init", limits={"ephemeral-storage": "1G"})],
+            "2Gi",
+        ),
+        (
+            [container()],
+            [sidecar(limits={"ephemeral-storage": "1Gi"}), container("init")],
+            "1Gi",
+        ),
+        (
+            [container()],
+            [
+                sidecar(limits={"ephemeral-storage": "1Gi"}),
+                container("init", limits={"ephemeral-storage": "1G"}),
+            ],
+            "2073741824",
+        ),
+    ],
+)
+def test_the_sum_is_spelled_like_the_first_of_the_limits_that_make_it(
+    containers: list[Document], init: list[Document], text: str
+) -> None:
+    limit = with_spec(containers=containers, initContainers=init).storage_limit
+    assert limit is not None
+    assert limit.text == text
+
+
+@pytest.mark.parametrize(
     ("source", "volume"),
     [
         ({"emptyDir": {}}, Volume("v", local=True)),
