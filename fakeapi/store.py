@@ -193,6 +193,22 @@ class Store:
         self._record(Event("MODIFIED", kind, entry, previous))
         return entry
 
+    def renew(self, newest: Entry, raw: bytes) -> Entry:
+        """Replace the newest entry of an object by one that nothing is selected by differently.
+
+        ``raw`` bears the version that the write will have. Raises StaleError if it is not the
+        newest.
+        """
+        table = self._table(newest.kind)
+        if table.objects.get(newest.key) is not newest:
+            raise StaleError(newest.key)
+        self.version += 1
+        same = newest.labels, newest.fields
+        entry = Entry(newest.kind, newest.key, self.version, raw, *same)
+        table.objects.put(newest.key, entry)
+        self._record(Event("MODIFIED", newest.kind, entry, newest))
+        return entry
+
     def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
         """Remove the object whose version is ``base``; ``document`` is what it last was.
 

@@ -38,6 +38,8 @@ BOOKMARK_SECONDS: Final = 60.0
 LAST_BOOKMARK_SECONDS: Final = 2.0
 LEAST_TIMEOUT_SECONDS: Final = 1800.0
 
+_NO_QUERY: Final[Mapping[str, str]] = {}
+
 
 def watch_timeout(watch: Watched, rng: Random) -> float:
     """Give how long a watch may last, in seconds."""
@@ -174,7 +176,8 @@ class LocalTransport:
             raise kube.TransportError(f"{request}: this transport is closed")
         await asyncio.sleep(0)  # as with any other transport, others get their turn
         outcome = await self._carrier.carry(_translate(request, self._agent), self._handle)
-        asked = request.method, request.path, urlencode(request.query), self._agent
+        query = urlencode(request.query) if request.query else ""
+        asked = request.method, request.path, query, self._agent
         sent = (request.content_type, request.body) if request.body else ("", b"")
         self._record(RequestRecord(*asked, outcome.status, outcome.fault, *sent))
         if outcome.answer is None or outcome.breaks:
@@ -229,8 +232,10 @@ async def _lines(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _headers(answer: Response) -> Mapping[str, str]:
-    own = {name.lower(): value for name, value in answer.headers.items()}
-    return {**_content_type(answer.content_type), **own}
+    headers = _content_type(answer.content_type)
+    if not answer.headers:
+        return headers
+    return {**headers, **{name.lower(): value for name, value in answer.headers.items()}}
 
 
 def _content_type(value: str) -> Mapping[str, str]:
@@ -241,7 +246,7 @@ def _translate(request: kube.Request, agent: str) -> Request:
     return Request(
         method=request.method,
         path=unquote(request.path),
-        query=parse_query(urlencode(request.query)),
+        query=parse_query(urlencode(request.query)) if request.query else _NO_QUERY,
         body=request.body or b"",
         content_type=request.content_type if request.body else "",
         accept=JSON,

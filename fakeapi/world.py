@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 from uuid import UUID
@@ -18,6 +17,7 @@ from uuid import UUID
 import orjson
 
 from extender.kube.clock import Clock
+from extender.kube.events import rfc3339
 from fakeapi.api import Api, Sources
 from fakeapi.api.changes import History, find_kind, read_history
 from fakeapi.api.exporting import export
@@ -125,8 +125,7 @@ def _sources(clock: Clock, rng: Random) -> Sources:
 
 def _timestamps(clock: Clock) -> Callable[[int], str]:
     def timestamp(offset: int) -> str:
-        moment = datetime.fromtimestamp(clock.now_ns() // 10**9 + offset, UTC)
-        return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        return rfc3339(clock.now_ns() + offset * 10**9)
 
     return timestamp
 

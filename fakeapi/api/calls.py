@@ -22,6 +22,7 @@ from fakeapi.api.metadata import Sources, check_document
 from fakeapi.api.outcalls import Outbox
 from fakeapi.api.registry import Registry, Target
 from fakeapi.api.rehearsing import Timeline
+from fakeapi.api.renewals import Renewals
 from fakeapi.api.tokens import IssuedTokens
 from fakeapi.kinds import Kind, Kinds
 from fakeapi.store import Document
@@ -34,7 +35,8 @@ Identify = Callable[[str], User | None]
 class Services:
     """What handlers need beside the objects; ``identify`` knows every token there is.
 
-    ``outbox``: through which webhooks are asked, and what is to happen once goes.
+    ``outbox``: through which webhooks are asked, and what is to happen once goes. ``renewals``
+    learn from writes.
     """
 
     store: Timeline
@@ -44,6 +46,7 @@ class Services:
     tokens: IssuedTokens
     identify: Identify
     outbox: Outbox
+    renewals: Renewals
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ an ``async`` one by the driver.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar
@@ -99,15 +98,17 @@ class Outbox:
     def __init__(self) -> None:
         self._attempts: Attempts | None = None
 
-    @contextmanager
-    def attempt(self, attempts: Attempts) -> Iterator[None]:
-        """Begin an attempt; it must not wait for anything."""
+    def attempt(self, attempts: Attempts) -> Outbox:
+        """Begin an attempt that ends with the ``with`` around it; it must not wait for anything."""
         attempts.used.clear()
         self._attempts = attempts
-        try:
-            yield
-        finally:
-            self._attempts = None
+        return self
+
+    def __enter__(self) -> None:
+        """Attempts begin where they are made."""
+
+    def __exit__(self, *_failure: object) -> None:
+        self._attempts = None
 
     def ask(self, call: OutCall) -> bytes:
         """Give the answer's body; raises SuspendedError, OutCallError."""

@@ -11,7 +11,6 @@ Source: k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -107,19 +106,19 @@ class Registry:
 
     def written_by(self, manager: str | None) -> Registry:
         """Give the same registry, with writes attributed to a field manager; None to nobody."""
-        attributed = copy(self)
+        attributed = self._twin()
         attributed._manager = manager  # noqa: SLF001 (its own kind)
         return attributed
 
     def reviewed_by(self, reviewers: Reviewers | None) -> Registry:
         """Give the same registry, with writes that must pass a request's webhooks."""
-        reviewed = copy(self)
+        reviewed = self._twin()
         reviewed._reviewers = reviewers  # noqa: SLF001 (its own kind)
         return reviewed
 
     def rehearsing(self) -> Registry:
         """Give a registry of the same objects that writes nothing."""
-        rehearsal = copy(self)
+        rehearsal = self._twin()
         rehearsal.store = Rehearsal(self.store)
         return rehearsal
 
@@ -242,6 +241,12 @@ class Registry:
         if present is None:
             return self._create(target, document)
         return self.store.update(target.kind, target.key, document, present.version)
+
+    def _twin(self) -> Registry:
+        """Give a copy that shares everything; ``copy.copy`` takes ten times as long."""
+        twin = Registry.__new__(Registry)
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def _admitted(self, target: Target, document: Document, old: Document | None) -> Document:
         """Give a document as admission leaves it, webhooks included."""

@@ -24,11 +24,12 @@ from fakeapi.api.errors import StatusError, too_large_version
 from fakeapi.api.fieldvalidation import FieldCheck
 from fakeapi.api.listing import encode_list, encode_object, list_page
 from fakeapi.api.managedfields import Configuration
-from fakeapi.api.managers import APPLY_PATCH, applier_of
+from fakeapi.api.managers import APPLY_PATCH, applier_of, manager_of
 from fakeapi.api.messages import Request, Response
 from fakeapi.api.options import parse_list_options, parse_version
 from fakeapi.api.patching import apply_patch
 from fakeapi.api.registry import Deletion, Registry, Target
+from fakeapi.api.renewals import Write
 from fakeapi.api.selecting import parse_selection
 from fakeapi.api.watching import Watch
 from fakeapi.store import Document, Entry
@@ -71,6 +72,7 @@ def update(call: Call) -> Response:
     before = call.registry.store.get(call.target.kind, call.target.key)
     entry = call.attributed.update(call.target, document)
     told = check.warnings + cautions(call.target.kind, entry, before)
+    _learn(call, before, entry, told)
     return _object(200 if before else 201, call.target, entry, told)
 
 
@@ -87,7 +89,9 @@ def patch(call: Call) -> Response:
 
     before = call.registry.store.get(kind, call.target.key)
     entry = call.attributed.change(call.target, change)
-    return _object(200, call.target, entry, check.warnings + cautions(kind, entry, before))
+    told = check.warnings + cautions(kind, entry, before)
+    _learn(call, before, entry, told)
+    return _object(200, call.target, entry, told)
 
 
 def _apply(call: Call) -> Response:
@@ -148,6 +152,13 @@ def _delete_if_there(registry: Registry, target: Target, options: DeleteOptions)
     except StatusError as refusal:
         if refusal.code != 404:
             raise
+
+
+def _learn(call: Call, before: Entry | None, after: Entry, warnings: tuple[str, ...]) -> None:
+    """Let a write be learned from that nobody but the server has had a say in."""
+    if before is not None and call.reviewers is None and not warnings:
+        write = Write(call.target, manager_of(call.request), before, after)
+        call.services.renewals.learn(call.request, write)
 
 
 def _optional_object(request: Request) -> Document:

@@ -63,6 +63,8 @@ class Definitions:
 
     def settle(self, registry: Registry, timestamp: Callable[[int], str]) -> None:
         """Do what there is to do about definitions, until nothing is left that can be done."""
+        if not (self._is_unsettled or self._is_clearing):
+            return
         registry = registry.written_by(MANAGER)
         while self._is_unsettled or self._is_clearing:
             self._is_unsettled = self._is_clearing = False

@@ -1,0 +1,240 @@
+"""Renewals: heartbeats, which need not go the whole way again.
+
+A kubelet renews its Lease every ten seconds, and the times in its Node's conditions every five
+minutes. In a large cluster hardly anything else is written, and each of these writes is like the
+one before it but for times. What the whole way (decoding, defaults, owners of fields, validation;
+:mod:`fakeapi.api.registry`) has once made of such a write is *learned*, and filled in from then on:
+
+    stored   … "resourceVersion":"7" … "time":"…:00Z" … "renewTime":"…:00.000000Z" …
+    sent     the same, with                             "renewTime":"…:10.000000Z"
+    stored   … "resourceVersion":"9" … "time":"…:10Z" … "renewTime":"…:10.000000Z" …
+
+It is learned only from a write that changed nothing else: between the states before and after it
+there is no difference but the version, the time of the writer's entry in managedFields (the last
+one, where it stays), and the *beat*, a time that is stored as it was sent. The whole way never
+looks into these three, but to see that the version is the newest, that the beat has changed, and
+how entries are ordered by time. So the next request of the same form, by the same client, upon what
+this one has left, comes to the same form again.
+
+Whatever is otherwise goes the whole way, which is the specification: nothing here decides anything,
+and tests hold both ways against each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api.listing import encode_object
+from fakeapi.api.messages import JSON, Request, Response
+from fakeapi.api.patching import STRATEGIC_PATCH
+from fakeapi.api.registry import Target
+from fakeapi.store import Document, Entry, StaleError, Store
+
+REMEMBERED: Final = 50_000
+
+_BEAT: Final = re.compile(
+    rb"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{6})?Z"  # whatever kind of time it is
+)
+_MARK: Final = "\ue000{}\ue000"
+_VERSION, _TIME, _BEATEN = (_MARK.format(name) for name in ("version", "time", "beat"))
+_V, _T, _B = (mark.encode() for mark in (_VERSION, _TIME, _BEATEN))
+_CUT: Final = re.compile(b"(" + b"|".join((_V, _T, _B)) + b")")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What differs from renewal to renewal; ``time`` is "" where managedFields are not kept."""
+
+    version: bytes
+    time: bytes
+    beat: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """JSON with marks in place of values, cut at the marks; every second piece is a mark."""
+
+    pieces: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Form:
+        """Cut a document that bears marks."""
+        return cls(tuple(_CUT.split(orjson.dumps(document))))
+
+    def fill(self, values: Values) -> bytes:
+        """Put values in place of the marks."""
+        given = {_V: values.version, _T: values.time, _B: values.beat}
+        return b"".join([given.get(piece, piece) for piece in self.pieces])
+
+    def beat_of(self, body: bytes, known: Values) -> bytes | None:
+        """Give the beat of a body that has this form, and else the known values; None if not."""
+        begin = len(Form(self.pieces[: self.pieces.index(_B)]).fill(known))
+        beat = body[begin : begin + len(known.beat)]
+        if _BEAT.fullmatch(beat) is None:
+            return None
+        return beat if self.fill(Values(known.version, known.time, beat)) == body else None
+
+
+@dataclass(slots=True)
+class _Known:
+    """What has been learned of a path; of no use once something else than ``entry`` is stored.
+
+    ``asked`` is how the requests are made, and by whom; ``sent`` and ``stored`` are their forms.
+    """
+
+    entry: Entry
+    asked: tuple[str, ...]
+    sent: Form
+    stored: Form
+    values: Values
+
+
+class Renewals:
+    """The heartbeats that have been learned, of one store; ``timestamp`` gives the server's time.
+
+    At most ``REMEMBERED`` paths are known at a time.
+    """
+
+    def __init__(self, store: Store, timestamp: Callable[[int], str]) -> None:
+        self._store = store
+        self._timestamp = timestamp
+        self._known: dict[str, _Known] = {}
+
+    def answer(self, request: Request) -> Response | None:
+        """Carry out a renewal and give the answer; None if the request has to go the whole way."""
+        known = self._known.get(request.path)
+        if known is None or request.query or known.asked != _asked(request):
+            return None
+        values = known.values
+        beat = known.sent.beat_of(request.body, values)
+        time = self._timestamp(0).encode()
+        if beat is None or beat == values.beat or time < values.time:
+            return None
+        values = Values(str(self._store.version + 1).encode(), time, beat)
+        try:
+            known.entry = self._store.renew(known.entry, known.stored.fill(values))
+        except StaleError:
+            del self._known[request.path]
+            return None
+        known.values = values
+        return Response(200, encode_object(known.entry.kind, known.entry))
+
+    def learn(self, request: Request, write: Write) -> None:
+        """Look at a write that went the whole way, and remember it if it was a renewal."""
+        kind = (request.method, request.content_type, write.target.kind.resource)
+        heartbeat = _HEARTBEATS.get((*kind, write.target.subresource))
+        if heartbeat is None or request.query:
+            return
+        known = _learned(heartbeat, request, write)
+        if known is None:
+            return
+        self._known[request.path] = known
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write: of what, by which field manager, and what was stored before and after it."""
+
+    target: Target
+    manager: str
+    before: Entry
+    after: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Heartbeat:
+    """Where beats stand: under ``name`` in the objects that ``holders`` gives.
+
+    It gets a document, and the one that was sent.
+    """
+
+    name: str
+    holders: Callable[[Document, Document], Sequence[Any]]
+
+    def beat(self, document: Document, sent: Document) -> str:
+        """Give the beat of a document; "" if there is none, or more than one."""
+        found = {str(each.get(self.name)) for each in self.holders(document, sent)}
+        [beat] = found if len(found) == 1 else [""]
+        return beat if _BEAT.fullmatch(beat.encode()) else ""
+
+
+def _spec(document: Document, _sent: Document) -> Sequence[Any]:
+    return [document.get("spec") or {}]
+
+
+def _conditions(document: Document, sent: Document) -> Sequence[Any]:
+    """Give the conditions of which the sent document speaks."""
+    told = [each.get("type") for each in (sent.get("status") or {}).get("conditions") or ()]
+    conditions = (document.get("status") or {}).get("conditions") or ()
+    return [each for each in conditions if each.get("type") in told]
+
+
+_HEARTBEATS: Final[Mapping[tuple[str, str, str, str], _Heartbeat]] = {
+    ("PUT", JSON, "leases.coordination.k8s.io", ""): _Heartbeat("renewTime", _spec),
+    ("PATCH", STRATEGIC_PATCH, "nodes", "status"): _Heartbeat("lastHeartbeatTime", _conditions),
+}
+
+
+def _asked(request: Request) -> tuple[str, ...]:
+    return request.method, request.content_type, request.accept, request.user_agent
+
+
+def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | None:
+    """Give what there is to be learned from a write; None if it changed anything else."""
+    sent = orjson.loads(request.body)
+    before, after = write.before.document(), write.after.document()
+    beat = heartbeat.beat(sent, sent)
+    if not beat or beat != heartbeat.beat(after, sent) or not _agree(sent, before):
+        return None
+    ours, theirs = _last_entry(before, write), _last_entry(after, write)
+    if ours is None or theirs is None:
+        return None
+    old = Values(str(write.before.version).encode(), ours.get("time", "").encode(), beat.encode())
+    new = Values(str(write.after.version).encode(), theirs.get("time", "").encode(), beat.encode())
+    forms = [
+        _form(heartbeat, write, document, sent, values)
+        for document, values in ((before, old), (after, new), (sent, old))
+    ]
+    if forms[0] != forms[1]:
+        return None
+    if forms[1].fill(new) != write.after.raw or forms[2].fill(old) != request.body:
+        return None
+    return _Known(write.after, _asked(request), forms[2], forms[1], new)
+
+
+def _agree(sent: Document, before: Document) -> bool:
+    """Tell whether what was sent has the stored managedFields, or none."""
+    entries = (sent.get("metadata") or {}).get("managedFields")
+    return entries is None or entries == before["metadata"].get("managedFields")
+
+
+def _last_entry(document: Document, write: Write) -> dict[str, Any] | None:
+    """Give the last entry of managedFields if it is the writer's; {} if there are no entries."""
+    entries = (document.get("metadata") or {}).get("managedFields")
+    if not entries:
+        return {}
+    last: dict[str, Any] = entries[-1]
+    owner = (last.get("manager"), last.get("operation"), last.get("subresource", ""))
+    return last if owner == (write.manager, "Update", write.target.subresource) else None
+
+
+def _form(
+    heartbeat: _Heartbeat, write: Write, document: Document, sent: Document, values: Values
+) -> Form:
+    """Mark the values in a document, and cut it there; the document is marked in place."""
+    metadata = document.get("metadata") or {}
+    if metadata.get("resourceVersion", "").encode() == values.version:
+        metadata["resourceVersion"] = _VERSION
+    entry = _last_entry(document, write)
+    if entry:
+        entry["time"] = _TIME
+    for holder in heartbeat.holders(document, sent):
+        holder[heartbeat.name] = _BEATEN
+    return Form.of(document)
