@@ -34,6 +34,7 @@ from fakeapi.api.outcalls import Hook
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import VirtualClock
+from fakeapi.controlplane.kubelet.parsing import Script, read_playbook
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
 from fakeapi.faults import FaultControl
 from fakeapi.life import Life
@@ -204,7 +205,8 @@ class FakeCluster(ServedCluster):
 
     ``webhooks`` are functions, plain or async, that stand in for admission webhooks, by name: each
     takes an AdmissionReview and gives it answered. ``services`` are the URLs of services that
-    webhooks name, by ``namespace/name``.
+    webhooks name, by ``namespace/name``. ``kubelet`` says what happens to pods and nodes where
+    kubelets are simulated, as a document or as its YAML (ScriptError; see docs/kubelet.md).
     """
 
     def __init__(
@@ -223,9 +225,10 @@ class FakeCluster(ServedCluster):
         release: str = DEFAULT_RELEASE.name,
         webhooks: Mapping[str, Hook] | None = None,
         services: Mapping[str, str] | None = None,
+        kubelet: Script = "",
     ) -> None:
-        own = VirtualClock.like_the_host()
-        world = create_world(clock or own, seed, history, Release(release))
+        own, playbook = VirtualClock.like_the_host(), read_playbook(kubelet)
+        world = create_world(clock or own, seed, history, Release(release), playbook)
         world.api.webhooks.hooks.update(webhooks or {})
         world.api.services.update(services or {})
         if rbac:
@@ -248,9 +251,14 @@ class FakeCluster(ServedCluster):
         token: str = "",
         rbac: bool = False,
         services: Mapping[str, str] | None = None,
+        kubelet: Path | None = None,
     ) -> ProcessCluster:
-        """Give a cluster in a process of its own, as a context manager."""
+        """Give a cluster in a process of its own, as a context manager.
+
+        ``kubelet`` is the file of what simulated kubelets play.
+        """
         arguments = ["--run", run, "--seed", str(seed)]
+        arguments += ["--kubelet", str(kubelet)] if kubelet is not None else []
         for service, url in (services or {}).items():
             arguments += ["--service", f"{service}={url}"]
         arguments += [flag for flag, is_set in (("--tls", tls), ("--rbac", rbac)) if is_set]
@@ -293,8 +301,9 @@ class VirtualCluster(SocketlessCluster):
         seed: int = 0,
         history: int = DEFAULT_HISTORY,
         webhooks: Mapping[str, Hook] | None = None,
+        kubelet: Script = "",
     ) -> None:
         clock = VirtualClock()
-        world = create_world(clock, seed, history)
+        world = create_world(clock, seed, history, playbook=read_playbook(kubelet))
         world.api.webhooks.hooks.update(webhooks or {})
         super().__init__(world, parse_run(run), clock)

@@ -8,12 +8,15 @@ some of its parts comes admission of their own (:mod:`fakeapi.api.plugins`).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
 from extender.kube.client import Client
 from extender.kube.informers import end
+from fakeapi.api import Api, Response
 from fakeapi.api.plugins import PLUGINS
+from fakeapi.controlplane.kubelet.outfits import AGENT, NodeAnswers, Outfit
 from fakeapi.controlplane.plane import ControlPlane
 from fakeapi.expiry import EventExpiry
 from fakeapi.world import World, copy_dice
@@ -28,9 +31,12 @@ class Life:
     def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
         world.api.registry.plugins = tuple(PLUGINS[name] for name in run if name in PLUGINS)
         self._expiry = EventExpiry(world.api.store, world.clock)
-        self._client = Client(world.inner_transport())
-        dice = copy_dice(world.rng)
-        self.control_plane = ControlPlane(self._client, world.clock, dice, run, certificate)
+        self._client, self._kubelets = (
+            Client(world.inner_transport(agent)) for agent in ("", AGENT)
+        )
+        outfit = Outfit(world.playbook, self._kubelets, _attended(world.api))
+        of = (self._client, world.clock, copy_dice(world.rng))
+        self.control_plane = ControlPlane(*of, run, certificate, outfit=outfit)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -48,4 +54,18 @@ class Life:
             await self.control_plane.stop()
         finally:
             await end(self._tasks)
+            await self._kubelets.close()
             await self._client.close()
+
+
+def _attended(api: Api) -> Callable[[NodeAnswers], Callable[[], None]]:
+    """Give the way to have an API ask others what nodes answer."""
+
+    def attend(answers: NodeAnswers) -> Callable[[], None]:
+        def answer(node: str, path: str, query: Mapping[str, str]) -> Response | None:
+            told = answers(node, path, query)
+            return None if told is None else Response(told.status, told.body, told.content_type)
+
+        return api.node_proxy.attend(answer)
+
+    return attend

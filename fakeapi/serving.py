@@ -24,6 +24,7 @@ from extender.kube.manifests import ManifestError, read_manifests
 from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
+from fakeapi.controlplane.kubelet.parsing import ScriptError
 from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError
 from fakeapi.harness import FakeCluster
 
@@ -44,6 +45,9 @@ def serve_fakeapi(
     seed: Annotated[int, typer.Option("--seed", help="For UIDs, generated names, faults.")] = 0,
     faults: Annotated[
         str, typer.Option("--faults", metavar="FILE", help="A plan of what shall go wrong.")
+    ] = "",
+    kubelet: Annotated[
+        str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
     ] = "",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     tls: Annotated[  # noqa: FBT002 - a flag of the command line
@@ -66,6 +70,7 @@ def serve_fakeapi(
 ) -> None:
     """Serve a Kubernetes API from this process."""
     services = dict(_read_service(text) for text in service or ())
+    script = _contents("--kubelet", kubelet) if kubelet else b""
 
     def create() -> FakeCluster:
         return FakeCluster(
@@ -77,12 +82,15 @@ def serve_fakeapi(
             token=token,
             rbac=rbac,
             services=services,
+            kubelet=script,
         )
 
     try:
         asyncio.run(_serve(create, load or [], faults, kubeconfig_out))
     except (MissingExtraError, UnknownPartError) as error:
         raise ConfigError(str(error)) from None
+    except ScriptError as error:
+        raise ConfigError(f"--kubelet: {_named(kubelet)}: {error}") from None
 
 
 def _read_service(text: str) -> tuple[str, str]:
@@ -115,14 +123,21 @@ async def _serve(
 
 
 def _plan_faults(cluster: FakeCluster, file: str) -> None:
-    name = "standard input" if file == "-" else file
     try:
-        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        cluster.world.management.faults.read(text)
-    except OSError as error:
-        raise ConfigError(f"--faults: {name}: {error.strerror or error}") from None
+        cluster.world.management.faults.read(_contents("--faults", file))
     except PlanError as error:
-        raise ConfigError(f"--faults: {name}: {error}") from None
+        raise ConfigError(f"--faults: {_named(file)}: {error}") from None
+
+
+def _contents(option: str, file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{option}: {_named(file)}: {error.strerror or error}") from None
+
+
+def _named(file: str) -> str:
+    return "standard input" if file == "-" else file
 
 
 async def _start(cluster: FakeCluster, stack: AsyncExitStack) -> None:

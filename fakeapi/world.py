@@ -24,6 +24,7 @@ from fakeapi.api.exporting import export
 from fakeapi.api.loading import flatten
 from fakeapi.api.management import Management
 from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.controlplane.kubelet.scripts import NOTHING_SAID, Playbook
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
@@ -34,12 +35,16 @@ _SUFFIX_LENGTH: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """An API and what it lives by. ``management`` holds its snapshots and its log of requests."""
+    """An API and what it lives by. ``management`` holds its snapshots and its log of requests.
+
+    ``playbook`` says what happens to pods and nodes where kubelets are simulated.
+    """
 
     api: Api
     clock: Clock
     rng: Random
     management: Management
+    playbook: Playbook = NOTHING_SAID
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are given, and count them.
@@ -63,9 +68,9 @@ class World:
         record, faults = self.management.requests.append, self.management.faults
         return LocalTransport(self.api, self.clock, self.rng, record, faults, agent)
 
-    def inner_transport(self) -> LocalTransport:
+    def inner_transport(self, agent: str = "") -> LocalTransport:
         """Give a transport for what belongs to the world itself: its requests are not recorded."""
-        return LocalTransport(self.api, self.clock, self.rng)
+        return LocalTransport(self.api, self.clock, self.rng, agent=agent)
 
     def export(self) -> list[dict[str, Any]]:
         """Give every object there is as a manifest; :meth:`load` brings them back."""
@@ -87,7 +92,7 @@ class World:
             api.enforce_rbac()
         management = Management(api, clock.now_ns)
         management.faults.adopt(self.management.faults)
-        return World(api, clock, rng, management)
+        return World(api, clock, rng, management, self.playbook)
 
 
 def create_world(
@@ -95,11 +100,12 @@ def create_world(
     seed: int = 0,
     history: int = DEFAULT_HISTORY,
     release: Release = DEFAULT_RELEASE,
+    playbook: Playbook = NOTHING_SAID,
 ) -> World:
     """Give an empty world; ``history`` is how many events of a resource it replays."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
-    return World(api, clock, rng, Management(api, clock.now_ns, seed))
+    return World(api, clock, rng, Management(api, clock.now_ns, seed), playbook)
 
 
 def create_api(

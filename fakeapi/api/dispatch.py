@@ -27,6 +27,7 @@ from fakeapi.api.impersonating import check_impersonation
 from fakeapi.api.loading import ensure_namespace, load
 from fakeapi.api.messages import TEXT, Request, Response, User
 from fakeapi.api.metadata import Sources
+from fakeapi.api.nodeproxy import NodeProxy
 from fakeapi.api.openapi import serve_openapi
 from fakeapi.api.options import is_dry_run
 from fakeapi.api.outcalls import Outbox
@@ -77,6 +78,7 @@ class Api:
         self.objects = Forms(store, self._definitions.stored, self._converter)
         self.webhooks = Webhooks(store, self.outbox, uid, self.services)
         self._renewals = Renewals(store, sources.timestamp)
+        self.node_proxy = NodeProxy()
         self.registry = Registry(self.objects, sources)
         self.tokens = IssuedTokens(sources.timestamp)
         self.authorizer: Authorizer = AlwaysAllow()
@@ -154,7 +156,7 @@ class Api:
     def _answer(self, request: Request) -> Response | Watch:
         user = self._authorized(request)
         if request.method == "GET":
-            found = self._discover(request)
+            found = self._discover(request) or self.node_proxy.serve(request, self.store)
             if found is not None:
                 return found
         renewed = self._renewals.answer(request) if not self.webhooks.any else None

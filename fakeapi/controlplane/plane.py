@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ from extender.kube.events import EventWriter
 from extender.kube.informers import Informers, end
 from fakeapi.controlplane.disruption import DisruptionController
 from fakeapi.controlplane.gc import GarbageCollector
+from fakeapi.controlplane.kubelet.outfits import NO_OUTFIT, Outfit
 from fakeapi.controlplane.namespaces import NamespaceController
 from fakeapi.controlplane.nodelifecycle import NodeLifecycleController
 from fakeapi.controlplane.part import MakePart, Part, Setting
@@ -42,6 +44,12 @@ def _replica_sets(setting: Setting) -> Part:
     return ReplicaSetController(*given, registry=setting.registry)
 
 
+def _kubelets(setting: Setting, outfit: Outfit = NO_OUTFIT) -> Part:
+    from fakeapi.controlplane.kubelet.kubelets import Kubelets  # who needs it, loads it
+
+    return Kubelets(setting, outfit)
+
+
 PARTS: Final[Mapping[str, MakePart]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -51,6 +59,7 @@ PARTS: Final[Mapping[str, MakePart]] = {
     "nodelifecycle": NodeLifecycleController,
     "tainteviction": TaintEvictor,
     "replicaset": _replica_sets,
+    "kubelet": _kubelets,
 }
 DEFAULT_RUN: Final = "gc,namespaces"
 WORKLOADS: Final = ("replicaset",)
@@ -157,7 +166,10 @@ class Switch:
 
 
 class ControlPlane(Mapping[str, Switch]):
-    """All parts by name; ``run`` are those that :meth:`start` switches on."""
+    """All parts by name; ``run`` are those that :meth:`start` switches on.
+
+    ``certificate`` is that of the server's authority, in PEM; ``outfit`` is what kubelets need.
+    """
 
     def __init__(
         self,
@@ -167,6 +179,7 @@ class ControlPlane(Mapping[str, Switch]):
         run: Iterable[str],
         certificate: str = "",
         registry: CollectorRegistry | None = None,
+        outfit: Outfit = NO_OUTFIT,
     ) -> None:
         self.run = tuple(run)
         self._informers = Informers(client, clock, rng)
@@ -174,8 +187,9 @@ class ControlPlane(Mapping[str, Switch]):
         self._fault = self._informers.fault
         common = client, self._informers, clock, rng, self._events
         setting = Setting(*common, certificate, registry)
+        parts: Mapping[str, MakePart] = {**PARTS, "kubelet": partial(_kubelets, outfit=outfit)}
         self._switches = {
-            name: Switch(name, make, setting, self._fault) for name, make in PARTS.items()
+            name: Switch(name, make, setting, self._fault) for name, make in parts.items()
         }
 
     def __getitem__(self, name: str) -> Switch:

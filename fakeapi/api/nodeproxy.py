@@ -1,0 +1,59 @@
+"""The node proxy: what nodes answer below ``/api/v1/nodes/NAME/proxy``.
+
+Whoever stands in for kubelets says what they answer to a GET. Without anybody, and for nodes that
+nobody stands in for, the path leads nowhere.
+
+Source: pkg/registry/core/node/rest/proxy.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from fakeapi.api.errors import StatusError, not_found
+from fakeapi.api.messages import Request, Response
+from fakeapi.kinds.builtin import NODES
+from fakeapi.store import Store
+
+NodeAnswers = Callable[[str, str, Mapping[str, str]], Response | None]
+"""Gives what a node answers to a path and query; None if nobody stands in for its kubelet.
+
+An answer with the status 0 is none: nobody listens at the node's port.
+"""
+
+_PATH: Final = re.compile(r"/api/v1/nodes/(?:https?:)?([^/:]+)(?::\d*)?/proxy(?:/(.*))?")
+_REFUSED: Final = "error trying to reach service: dial tcp {}:10250: connect: connection refused"
+
+
+class NodeProxy:
+    """Asks whoever stands in for the kubelets of one server."""
+
+    def __init__(self) -> None:
+        self._answers: NodeAnswers | None = None
+
+    def attend(self, answers: NodeAnswers) -> Callable[[], None]:
+        """Have ``answers`` asked from now on, until the result is called."""
+        self._answers = answers
+
+        def leave() -> None:
+            if self._answers is answers:
+                self._answers = None
+
+        return leave
+
+    def serve(self, request: Request, store: Store) -> Response | None:
+        """Answer for a node; None if the request is for nobody here. Raises StatusError."""
+        if self._answers is None or request.method != "GET" or "/proxy" not in request.path:
+            return None
+        asked = _PATH.fullmatch(request.path)
+        if asked is None:
+            return None
+        name = asked[1]
+        if store.get(NODES, name) is None:
+            raise not_found(NODES, name)
+        answer = self._answers(name, asked[2] or "", request.query)
+        if answer is not None and not answer.status:
+            raise StatusError(503, "ServiceUnavailable", _REFUSED.format(name))
+        return answer

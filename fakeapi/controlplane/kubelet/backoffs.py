@@ -1,0 +1,43 @@
+"""How long a container waits before it is started again, or its image is pulled again.
+
+The first failure costs nothing; then 10 s, 20 s, … at most 5 min, counted from the failure. A
+container that has not failed for ten minutes begins anew.
+
+    runs     5 s      5 s      5 s      11 min    5 s
+    waits        0 s      10 s     20 s       0 s      10 s
+
+Sources: doBackOff in pkg/kubelet/kuberuntime/kuberuntime_manager.go,
+k8s.io/client-go/util/flowcontrol/backoff.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fakeapi.controlplane.kubelet.durations import SECOND
+
+FIRST: Final = 10 * SECOND
+LONGEST: Final = 300 * SECOND
+FORGOTTEN_AFTER: Final = 2 * LONGEST
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The delay that the next failure costs, set at ``since``; 0: there was no failure."""
+
+    delay: int = 0
+    since: int = 0
+
+    def retry_at(self, failed: int) -> int:
+        """Give when to try again after a failure."""
+        return failed if self._forgotten(failed) else failed + self.delay
+
+    def after(self, failed: int, now: int) -> Backoff:
+        """Give the backoff once it is tried again, ``now``."""
+        if self._forgotten(failed):
+            return Backoff(FIRST, now)
+        return Backoff(min(2 * self.delay, LONGEST), now)
+
+    def _forgotten(self, failed: int) -> bool:
+        return not self.delay or failed - self.since > FORGOTTEN_AFTER

@@ -1,0 +1,227 @@
+"""One container's life: the state that it is in, and what will happen to it next.
+
+A container waits, runs, and has exited; its script says when it exits by itself. Memory beyond its
+limit kills it at once. One that is told to stop does so after its preStop hook and as its script
+says, and is killed (137) if that takes longer than it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import sha256
+from typing import Final
+
+from fakeapi.controlplane.kubelet.backoffs import Backoff
+from fakeapi.controlplane.kubelet.curves import Curve
+from fakeapi.controlplane.kubelet.durations import SECOND
+from fakeapi.controlplane.kubelet.scripts import ContainerScript, Exit, Run, holds, next_turn
+from fakeapi.controlplane.kubelet.shapes import Container
+from fakeapi.controlplane.kubelet.usage import amount, curve_of, lasts, usual
+from policies.quantity import units
+
+KILLED: Final = 137
+
+
+class Role(Enum):
+    """What a container is for in its pod."""
+
+    INIT = "init"
+    SIDECAR = "sidecar"
+    APP = "app"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """It has not been started, or its image cannot be had."""
+
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """It runs since some time."""
+
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """It has run, from ``began`` to ``ended`` (0: that is not known), as the container ``id``."""
+
+    code: int
+    reason: str
+    began: int
+    ended: int
+    id: str = ""
+    message: str = ""
+
+
+State = Waiting | Running | Exited
+CREATING: Final = Waiting("ContainerCreating")
+INITIALIZING: Final = Waiting("PodInitializing")
+LOST: Final = Exited(
+    KILLED,
+    "ContainerStatusUnknown",
+    0,
+    0,
+    message="The container could not be located when the pod was terminated",
+)
+
+
+@dataclass(slots=True)
+class ContainerLife:
+    """A container; times are nanoseconds.
+
+    ``last`` is how it ended before, ``origin`` when its run's stages began, ``stop`` when it will
+    have stopped (with which code), ``retry`` when it is to be started again, or its image pulled.
+    """
+
+    spec: Container
+    role: Role
+    script: ContainerScript
+    uid: str
+    state: State = CREATING
+    last: Exited | None = None
+    restarts: int = 0
+    origin: int = 0
+    stop: tuple[int, int] | None = None
+    retry: int | None = None
+    failed_pulls: int = 0
+    backoff: Backoff = field(default_factory=Backoff)
+
+    @property
+    def id(self) -> str:
+        """Its container's ID; another one after each restart."""
+        digest = sha256(f"{self.uid}/{self.spec.name}/{self.restarts}".encode())
+        return f"containerd://{digest.hexdigest()}"
+
+    @property
+    def run(self) -> Run:
+        """What it does in this run."""
+        return self.script.run(self.restarts)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has ended well."""
+        return isinstance(self.state, Exited) and self.state.code == 0
+
+    @property
+    def ever_started(self) -> bool:
+        """Whether it runs or has run."""
+        return not isinstance(self.state, Waiting) or self.last is not None
+
+    def start(self, now: int) -> None:
+        """Start it, or start it again."""
+        if isinstance(self.state, Exited):
+            self.last = self.state
+            self.restarts += 1
+            self.backoff = self.backoff.after(self.state.ended, now)
+        self.state, self.origin = Running(now), now
+        self.stop = self.retry = None
+
+    def pull_fails(self, now: int) -> bool:
+        """Tell whether its image cannot be had now; if not, it will be tried again later."""
+        if self.ever_started or self.failed_pulls >= self.script.failed_pulls:
+            return False
+        self.failed_pulls += 1
+        self.backoff = self.backoff.after(now, now)
+        self.retry = now + self.backoff.delay
+        if self.failed_pulls == self.script.failed_pulls:
+            self.backoff = Backoff()
+        image = self.spec.image
+        self.state = Waiting("ImagePullBackOff", f'Back-off pulling image "{image}"')
+        return True
+
+    def tell_to_stop(self, now: int, deadline: int) -> None:
+        """Have a running container stop; an earlier deadline than the one it has counts."""
+        hook = self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
+        waits = hook.sleep.seconds * SECOND if hook and hook.sleep else 0
+        done = now + waits + self.script.stop.after
+        told = (done, self.script.stop.code) if done <= deadline else (deadline, KILLED)
+        self.stop = told if self.stop is None else min(self.stop, told)
+
+    def next_end(self) -> Exit | None:
+        """Give how a running container will end; ``after`` is the time of its end."""
+        if not isinstance(self.state, Running):
+            return None
+        ends = [each for each in (self._own_end(), self._told_end()) if each is not None]
+        return min(ends, key=_after, default=None)
+
+    def exit(self, how: Exit) -> None:
+        """Have a running container exit, at ``how.after``."""
+        assert isinstance(self.state, Running)
+        reason = how.reason or ("Error" if how.code else "Completed")
+        began = self.state.since
+        self.state = Exited(how.code, reason, began, max(began, how.after), self.id, how.message)
+        self.stop = None
+
+    def next_moment(self, now: int) -> int | None:
+        """Give when something happens to a running container next, or shows, after ``now``."""
+        if not isinstance(self.state, Running):
+            return None
+        since, end = self.state.since, self.next_end()
+        turn = next_turn(self.run.readiness, now - self.origin)
+        moments = [
+            since + each for each in (self.startup, self._probed_after()) if since + each > now
+        ]
+        moments += [self.origin + turn] if turn is not None else []
+        return min([*moments, end.after] if end is not None else moments, default=None)
+
+    @property
+    def startup(self) -> int:
+        """How long it takes to start up."""
+        probe = self.spec.startup_probe
+        return probe.initial_delay_seconds * SECOND if probe else 0
+
+    def started(self, now: int) -> bool:
+        """Tell whether it has started up."""
+        return isinstance(self.state, Running) and now >= self.state.since + self.startup
+
+    def ready(self, now: int) -> bool:
+        """Tell whether it is ready; an init container is when it has ended well."""
+        if self.role is Role.INIT:
+            return self.succeeded
+        if not isinstance(self.state, Running) or not self.started(now):
+            return False
+        said = holds(self.run.readiness, now - self.origin)
+        if said is None and self.run.readiness:
+            said = False if self.run.readiness[0].to else None
+        return now >= self.state.since + self._probed_after() if said is None else said
+
+    def use(self, name: str, now: int) -> int:
+        """Give how much it uses of one of AMOUNTS."""
+        if isinstance(self.state, Waiting):
+            return 0
+        if isinstance(self.state, Exited):
+            return self.curve(name).at(self.state.ended - self.origin) if lasts(name) else 0
+        return self.curve(name).at(now - self.origin)
+
+    def curve(self, name: str) -> Curve:
+        """Give the curve of what it uses in this run, from ``origin`` on."""
+        return curve_of(name, usual(name, self.spec.resources), self.run.steps)
+
+    def _probed_after(self) -> int:
+        probe = self.spec.readiness_probe
+        delay = probe.initial_delay_seconds * SECOND if probe else 0
+        return max(delay, self.startup)
+
+    def _own_end(self) -> Exit | None:
+        own, run = None, self.run
+        if run.exit is not None:
+            exit_ = run.exit
+            own = Exit(self.origin + exit_.after, exit_.code, exit_.reason, exit_.message)
+        limits = self.spec.resources.limits if self.spec.resources else None
+        if limits and "memory" in limits and "memory" in run.steps:
+            over = self.curve("memory").exceeds(units(amount(limits, "memory")))
+            if over is not None and (own is None or self.origin + over <= own.after):
+                return Exit(self.origin + over, KILLED, "OOMKilled")
+        return own
+
+    def _told_end(self) -> Exit | None:
+        return Exit(*self.stop) if self.stop is not None else None
+
+
+def _after(end: Exit) -> int:
+    return end.after

@@ -1,0 +1,84 @@
+"""Curves: amounts over time, as a script draws them.
+
+A curve goes from point to point in straight lines, and stays where its last point is. A step up is
+two points at one time, of which the second counts:
+
+    stage  memory   over      points (s, Mi)                 amount
+    0 s    100Mi              (0, 100)                       100 until 10 s
+    10 s   300Mi    20 s      (10, 100) (30, 300)            200 at 20 s, 300 from 30 s on
+    40 s   50Mi               (40, 300) (40, 50)             50 from 40 s on
+
+Times are nanoseconds from the curve's beginning, amounts whole numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From ``at`` on, go to ``amount`` in ``over`` nanoseconds."""
+
+    at: int
+    amount: int
+    over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """An amount over time; ``points`` are (time, amount), in order, and at least one."""
+
+    points: tuple[tuple[int, int], ...]
+
+    def at(self, offset: int) -> int:
+        """Give the amount at a time; before the first point it is that of the first."""
+        index = bisect_right(self.points, offset, key=_time)
+        if index == 0:
+            return self.points[0][1]
+        begin, before = self.points[index - 1]
+        if index == len(self.points):
+            return before
+        end, after = self.points[index]
+        return before + (after - before) * (offset - begin) // (end - begin)
+
+    @property
+    def settled_at(self) -> int:
+        """When it stops changing."""
+        return self.points[-1][0]
+
+    def exceeds(self, limit: int) -> int | None:
+        """Give the first time at which the amount is greater than ``limit``; None for never."""
+        begin, before = self.points[0]
+        for end, after in self.points:
+            if before > limit:
+                return begin
+            if after > limit:
+                rise = after - before
+                return begin - (before - limit - 1) * (end - begin) // rise if end > begin else end
+            begin, before = end, after
+        return None
+
+
+def constant(amount: int) -> Curve:
+    """Give the curve of an amount that never changes."""
+    return Curve(((0, amount),))
+
+
+def draw(first: int, steps: Iterable[Step]) -> Curve:
+    """Give the curve that begins with an amount and takes steps, in the order of their times.
+
+    A step that begins while another is under way ends it.
+    """
+    points = [(0, first)]
+    for step in steps:
+        here = Curve(tuple(points)).at(step.at)
+        points = [point for point in points if point[0] < step.at] + [(step.at, here)]
+        points.append((step.at + step.over, step.amount))
+    return Curve(tuple(points))
+
+
+def _time(point: tuple[int, int]) -> int:
+    return point[0]

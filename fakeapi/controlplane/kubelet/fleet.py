@@ -1,0 +1,272 @@
+"""All nodes and pods that are simulated, as the API server shows them, and what is to be done.
+
+Every node is taken on, but for those annotated ``kubelet.fakeapi/simulated: "false"``. Pods wait
+until their node is there. What a change asks for is put into a queue, by the name of the node or
+the UID of the pod; the thinking is done when its turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from extender.kube.clock import Clock
+from extender.kube.decoding import ObjectError
+from extender.kube.objects import decode_node as decode_facts
+from fakeapi.controlplane.kubelet.addresses import Blocks, PodAddresses, node_address
+from fakeapi.controlplane.kubelet.hosts import Guest, Host
+from fakeapi.controlplane.kubelet.parsing import ScriptError, parse_node_script, parse_pod_script
+from fakeapi.controlplane.kubelet.scripts import NodeScript, Playbook, PodScript
+from fakeapi.controlplane.kubelet.shapes import SCRIPT, SIMULATED, Node, Pod, Seen
+from policies.model import Node as Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``pod`` by its UID, ``node`` by its name, ``lease`` and ``beat`` by the number of a slot."""
+
+    what: str
+    name: str = ""
+
+
+REGISTER: Final = Work("register")
+
+
+@dataclass(slots=True)
+class Newcomer:
+    """A pod that has not been admitted yet; ``waits`` are the UIDs of pods that have to go first.
+
+    ``passed`` tells that it was found to fit once they are gone.
+    """
+
+    seen: Seen[Pod]
+    waits: dict[str, None] = field(default_factory=dict)
+    passed: bool = False
+
+
+class Fleet:
+    """The simulated nodes by name, and their pods by UID; ``add`` puts work into the queue.
+
+    ``returning`` are the names of nodes that have been deleted: if one is made anew, its pods may
+    still be there.
+    """
+
+    def __init__(self, playbook: Playbook, clock: Clock, add: Callable[[Work], None]) -> None:
+        self.playbook = playbook
+        self.hosts: dict[str, Host] = {}
+        self.guests: dict[str, tuple[Host, Guest]] = {}
+        self.newcomers: dict[str, Newcomer] = {}
+        self.returning: dict[str, None] = {}
+        self.nodes = NodeSink(self)
+        self.pods = PodSink(self)
+        self._strays: dict[str, dict[str, Seen[Pod]]] = {}
+        self._clock = clock
+        self.add = add
+        self._blocks = Blocks()
+        self._count = 0
+
+    def node_script(self, node: Node) -> NodeScript:
+        """Give a node's script; one that is wrong counts as none."""
+        own = (node.metadata.annotations or {}).get(SCRIPT)
+        if own is not None:
+            try:
+                return parse_node_script(own)
+            except ScriptError:
+                pass
+        return self.playbook.for_node(node.metadata.name, node.metadata.labels)
+
+    def pod_script(self, pod: Pod) -> PodScript:
+        """Give a pod's script; one that is wrong counts as none."""
+        meta = pod.metadata
+        own = (meta.annotations or {}).get(SCRIPT)
+        if own is not None:
+            try:
+                return parse_pod_script(own)
+            except ScriptError:
+                pass
+        return self.playbook.for_pod(meta.name, meta.namespace, pod.spec.node_name, meta.labels)
+
+    def see_node(self, seen: Seen[Node]) -> None:
+        """Take a node on, or take over what has changed of it."""
+        node = seen.object
+        name, meta = node.metadata.name, node.metadata
+        host = self.hosts.get(name)
+        if host is not None and host.node.metadata.uid != meta.uid:
+            self.lose_node(name)
+            host = None
+        if (meta.annotations or {}).get(SIMULATED) == "false":
+            return
+        if host is None:
+            self._take_on(seen)
+            return
+        if int(meta.resource_version or 0) <= host.written:
+            return
+        self.take_over(host, seen)
+        self.add(Work("node", name))
+
+    def take_over(self, host: Host, seen: Seen[Node]) -> None:
+        """Take over a newer state of a node."""
+        host.node, host.facts = seen.object, _facts(seen)
+        script = self.node_script(seen.object)
+        if script != host.script:
+            host.play(script, self._clock.now_ns())
+
+    def speaks(self, name: str) -> bool:
+        """Tell whether a node's kubelet says anything now."""
+        host = self.hosts.get(name)
+        return host is not None and not host.silent(self._clock.now_ns())
+
+    def look_at_pods(self, host: Host) -> None:
+        """Have all pods of a node looked at."""
+        for uid in host.guests:
+            self.add(Work("pod", uid))
+        for uid, newcomer in self.newcomers.items():
+            if newcomer.seen.object.spec.node_name == host.name:
+                self.add(Work("pod", uid))
+
+    def lose_node(self, name: str) -> None:
+        """Dismiss the kubelet of a node that has been deleted; nothing is said of its pods."""
+        host = self.hosts.pop(name, None)
+        if host is None:
+            return
+        for uid in host.guests:
+            del self.guests[uid]
+        self.returning[name] = None
+        self.add(Work("node", name))
+
+    def see_pod(self, seen: Seen[Pod]) -> None:
+        """Take a pod in, or take over what has changed of it."""
+        pod = seen.object
+        uid, name = pod.metadata.uid, pod.spec.node_name
+        known = self.guests.get(uid)
+        if known is not None:
+            self._take_over(known[1], seen)
+        elif uid in self.newcomers:
+            self.newcomers[uid].seen = seen
+        elif not name or pod.finished:
+            self._strays.get(name, {}).pop(uid, None)
+        elif name not in self.hosts:
+            self._strays.setdefault(name, {})[uid] = seen
+        else:
+            self.newcomers[uid] = Newcomer(seen)
+            self.add(Work("pod", uid))
+
+    def lose_pod(self, pod: Pod) -> None:
+        """Forget a pod that is no more."""
+        uid = pod.metadata.uid
+        self.newcomers.pop(uid, None)
+        self._strays.get(pod.spec.node_name, {}).pop(uid, None)
+        known = self.guests.pop(uid, None)
+        if known is not None:
+            host, _ = known
+            del host.guests[uid]
+            host.addresses.release(uid)
+            host.room.leave(uid)
+        self.make_way(uid)
+
+    def make_way(self, uid: str) -> None:
+        """Tell those that wait for a pod to go that it has gone."""
+        for newcomer in [each for each in self.newcomers.values() if uid in each.waits]:
+            del newcomer.waits[uid]
+            if not newcomer.waits:
+                self.add(Work("pod", newcomer.seen.object.metadata.uid))
+
+    def known_pods(self) -> Iterator[Pod]:
+        """List all pods that are known, wherever they are."""
+        yield from (guest.pod for _, guest in self.guests.values())
+        yield from (newcomer.seen.object for newcomer in self.newcomers.values())
+        yield from (seen.object for strays in self._strays.values() for seen in strays.values())
+
+    def settle_in(self, host: Host, guest: Guest) -> None:
+        """Note that a pod has been admitted."""
+        uid = guest.pod.metadata.uid
+        self.newcomers.pop(uid, None)
+        self.guests[uid] = host, guest
+        host.guests[uid] = guest
+        host.room.enter(guest.tenant)
+
+    def _take_on(self, seen: Seen[Node]) -> None:
+        node, now = seen.object, self._clock.now_ns()
+        name = node.metadata.name
+        told = [a.address for a in node.status.addresses or () if a.type == "InternalIP"]
+        self.hosts[name] = Host(
+            index=self._count,
+            node=node,
+            facts=_facts(seen),
+            script=self.node_script(node),
+            began=now,
+            address=told[0] if told else node_address(self._count),
+            addresses=PodAddresses(self._blocks, node.spec.pod_cidr),
+        )
+        self._count += 1
+        self.add(Work("node", name))
+        for stray in self._strays.pop(name, {}).values():
+            self.see_pod(stray)
+
+    def _take_over(self, guest: Guest, seen: Seen[Pod]) -> None:
+        """Take over a newer state of a pod; whatever others have written asks for a look at it."""
+        pod = seen.object
+        if int(pod.metadata.resource_version or 0) <= guest.written:
+            return
+        guest.life.pod = pod
+        script = self.pod_script(pod)
+        if script != guest.life.script:
+            guest.life.play(script, self._clock.now_ns())
+        if guest.report.contradicted(pod.status.conditions) or pod.status.phase != guest.phase:
+            guest.shown = 0
+        self.add(Work("pod", pod.metadata.uid))
+
+
+class NodeSink:
+    """Where the copy of the nodes is kept: what an informer tells goes to the fleet."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def replace(self, items: Sequence[Seen[Node]]) -> None:
+        """Take over the whole state."""
+        present = {each.object.metadata.name for each in items}
+        for name in [name for name in self._fleet.hosts if name not in present]:
+            self._fleet.lose_node(name)
+        for each in items:
+            self._fleet.see_node(each)
+
+    def upsert(self, item: Seen[Node]) -> None:
+        """Take over a node."""
+        self._fleet.see_node(item)
+
+    def remove(self, item: Seen[Node]) -> None:
+        """Forget a node."""
+        self._fleet.lose_node(item.object.metadata.name)
+
+
+class PodSink:
+    """Where the copy of the pods is kept: what an informer tells goes to the fleet."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def replace(self, items: Sequence[Seen[Pod]]) -> None:
+        """Take over the whole state."""
+        present = {each.object.metadata.uid for each in items}
+        for pod in [pod for pod in self._fleet.known_pods() if pod.metadata.uid not in present]:
+            self._fleet.lose_pod(pod)
+        for each in items:
+            self._fleet.see_pod(each)
+
+    def upsert(self, item: Seen[Pod]) -> None:
+        """Take over a pod."""
+        self._fleet.see_pod(item)
+
+    def remove(self, item: Seen[Pod]) -> None:
+        """Forget a pod."""
+        self._fleet.lose_pod(item.object)
+
+
+def _facts(seen: Seen[Node]) -> Facts:
+    """Give what admission reads of a node; nothing fits on one that cannot be read."""
+    try:
+        return decode_facts(seen.raw)
+    except ObjectError:
+        return Facts(seen.object.metadata.name)

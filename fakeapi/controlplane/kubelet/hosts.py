@@ -1,0 +1,125 @@
+"""One node: the pods on it, what it says of itself, and what it and they use.
+
+A node's own script begins when its kubelet does, or when the script is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fakeapi.controlplane.kubelet.addresses import PodAddresses
+from fakeapi.controlplane.kubelet.lives import PodLife
+from fakeapi.controlplane.kubelet.rooms import Room, Tenant
+from fakeapi.controlplane.kubelet.scripts import NodeScript, holds, next_turn
+from fakeapi.controlplane.kubelet.shapes import Node, Pod
+from fakeapi.controlplane.kubelet.statuses import Place, Report
+from fakeapi.controlplane.kubelet.usage import NODE, amount, curve_of
+from policies.model import Node as Facts
+from policies.quantity import units
+
+
+@dataclass(slots=True)
+class Guest:
+    """A pod on a node: its life, what has been written of it, and what it takes.
+
+    ``written`` is the version that the last write gave it, ``phase`` the one that was written, and
+    ``shown`` the hash of all that was written (0: it is to be written again). ``told`` are the
+    things that events have been written about, ``heeded`` the grace period of the delete that has
+    been heeded, in nanoseconds, ``left`` whether the last delete has been sent.
+    """
+
+    life: PodLife
+    report: Report
+    tenant: Tenant
+    written: int = 0
+    phase: str = ""
+    shown: int = 0
+    told: dict[str, None] = field(default_factory=dict)
+    heeded: int = -1
+    left: bool = False
+
+    @property
+    def pod(self) -> Pod:
+        """The pod as it was last seen."""
+        return self.life.pod
+
+
+@dataclass(slots=True)
+class Host:
+    """A node whose kubelet is simulated; ``facts`` are what admission reads of it.
+
+    ``pressures`` are the conditions of pressure that it reports, ``held`` all conditions as they
+    were written last (empty: it has not registered), ``written`` the version that this gave it.
+    ``quiet`` tells that it was found silent, ``problem`` what is wrong with its script.
+    """
+
+    index: int
+    node: Node
+    facts: Facts
+    script: NodeScript
+    began: int
+    address: str
+    addresses: PodAddresses
+    room: Room = field(default_factory=Room)
+    guests: dict[str, Guest] = field(default_factory=dict)
+    pressures: tuple[str, ...] = ()
+    held: dict[str, bool] = field(default_factory=dict)
+    written: int = 0
+    quiet: bool = False
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.metadata.name
+
+    def play(self, script: NodeScript, now: int) -> None:
+        """Have it play a script from now on."""
+        self.script, self.began = script, now
+
+    def silent(self, now: int) -> bool:
+        """Tell whether its kubelet says nothing, and hears nothing."""
+        return holds(self.script.silence, now - self.began) is True
+
+    def ready(self, now: int) -> bool:
+        """Tell whether it says that it is ready."""
+        return holds(self.script.readiness, now - self.began) is not False
+
+    def next_turn(self, now: int) -> int | None:
+        """Give when it falls silent, speaks again, or changes its mind about being ready."""
+        turns = (self.script.silence, self.script.readiness)
+        found = [t for each in turns if (t := next_turn(each, now - self.began)) is not None]
+        return self.began + min(found) if found else None
+
+    def place(self, guest: Guest) -> Place:
+        """Give where a pod is; it has an address once its containers may be started."""
+        life = guest.life
+        if not life.sandbox:
+            return Place(self.address, self.address if life.pod.spec.host_network else "")
+        if life.pod.spec.host_network:
+            return Place(self.address, self.address)
+        return Place(self.address, self.addresses.of(life.pod.metadata.uid))
+
+    def use(self, name: str, now: int) -> int:
+        """Give how much the node itself uses of something, beside its pods."""
+        return curve_of(name, NODE[name], self.script.steps).at(now - self.began)
+
+    def capacity(self, name: str) -> int:
+        """Give the node's capacity of a resource in whole units."""
+        return units(amount(self.node.status.capacity, name))
+
+
+def pods_use(guests: Iterable[Guest], name: str, now: int) -> int:
+    """Add up what pods use of something."""
+    return sum(each.use(name, now) for guest in guests for each in guest.life.containers)
+
+
+def volumes_use(guest: Guest, now: int) -> Mapping[str, int]:
+    """Give what is in a pod's volumes, in bytes."""
+    used: dict[str, int] = {}
+    for container in guest.life.containers:
+        for name, steps in container.run.volumes.items():
+            here = curve_of(name, 0, {name: steps}).at(now - container.origin)
+            used[name] = used.get(name, 0) + (here if container.ever_started else 0)
+    return used

@@ -1,0 +1,260 @@
+"""One pod's life, from its admission until nothing of it runs any more.
+
+    admitted ── start ──> init containers, one after another ──> all others, together ──> ended
+                              │                                      │
+                              └── restarted as the policy says, with growing delays ──┘
+
+Whoever ends a pod (a delete, an eviction, its deadline, a critical pod) gives it a grace period:
+its containers are told to stop, sidecars when all others have, and are killed when it is over. The
+earliest of several deadlines counts.
+
+A life is moved on by :meth:`PodLife.advance`, which lets everything happen that is due, each at its
+own time; so a kubelet that was away finds what has happened meanwhile.
+
+Sources: computePodActions in pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncTerminatingPod in
+pkg/kubelet/kubelet.go, TerminatePod in pkg/kubelet/status/status_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fakeapi.controlplane.kubelet.containers import (
+    INITIALIZING,
+    LOST,
+    ContainerLife,
+    Exited,
+    Role,
+    Running,
+    Waiting,
+)
+from fakeapi.controlplane.kubelet.durations import SECOND
+from fakeapi.controlplane.kubelet.scripts import ContainerScript, PodScript
+from fakeapi.controlplane.kubelet.shapes import Container, Pod
+
+DEFAULT_GRACE_SECONDS: Final = 30
+_OVERDUE: Final = "Pod was active on the node longer than the specified deadline"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why and until when a pod ends: told at ``at``, killed at ``deadline``.
+
+    ``reason`` and ``message`` become those of its status, if there are any; ``disruption`` is the
+    message of its condition DisruptionTarget, "" for none.
+    """
+
+    at: int
+    deadline: int
+    reason: str = ""
+    message: str = ""
+    disruption: str = ""
+
+
+@dataclass(slots=True)
+class PodLife:
+    """A pod that was admitted at ``admitted``; ``ended`` is when all of it had stopped.
+
+    ``sandbox`` tells that its containers may be started, ``initialized`` that its init containers
+    are done with. Everything up to ``seen`` has happened.
+    """
+
+    pod: Pod
+    script: PodScript
+    admitted: int
+    inits: tuple[ContainerLife, ...]
+    apps: tuple[ContainerLife, ...]
+    sandbox: bool = False
+    initialized: bool = False
+    ending: Ending | None = None
+    ended: int | None = None
+    seen: int = 0
+
+    @classmethod
+    def admit(cls, pod: Pod, script: PodScript, now: int) -> PodLife:
+        """Begin the life of a pod that has just been admitted."""
+        spec, uid = pod.spec, pod.metadata.uid
+        inits = tuple(
+            _container(each, Role.SIDECAR if each.restart_policy == "Always" else Role.INIT, uid)
+            for each in spec.init_containers or ()
+        )
+        apps = tuple(_container(each, Role.APP, uid) for each in spec.containers or ())
+        for container in (*inits, *apps) if inits else ():
+            container.state = INITIALIZING
+        life = cls(pod, script, now, inits, apps, seen=now)
+        life.play(script, now)
+        return life
+
+    @property
+    def containers(self) -> Iterator[ContainerLife]:
+        """All containers, init containers first."""
+        yield from self.inits
+        yield from self.apps
+
+    @property
+    def grace(self) -> int:
+        """How long it is given to end where nobody says so, in nanoseconds."""
+        seconds = self.pod.spec.termination_grace_period_seconds
+        return SECOND * max(0, DEFAULT_GRACE_SECONDS if seconds is None else seconds)
+
+    def play(self, script: PodScript, now: int) -> None:
+        """Have it play a script from now on."""
+        self.script = script
+        for container in self.containers:
+            ends = container.role is Role.INIT
+            container.script = script.of(container.spec.name, ends=ends)
+            container.origin = now
+
+    def advance(self, now: int) -> None:
+        """Let everything happen that is due."""
+        while (moment := self.next_event()) is not None and moment <= now:
+            self._happen(moment)
+        self.seen = max(self.seen, now)
+
+    def end(self, ending: Ending) -> None:
+        """Tell it to end; if it has been told before, the earlier deadline counts."""
+        if self.ended is not None:
+            return
+        known = self.ending
+        if known is not None:
+            ending = replace(known, deadline=min(known.deadline, ending.deadline))
+        self.ending = ending
+        self._wind_down(max(ending.at, self.admitted))
+
+    def next_event(self) -> int | None:
+        """Give when something happens to it next."""
+        if self.ended is not None:
+            return None
+        moments = [m for each in self.containers if (m := self._event_of(each)) is not None]
+        if not self.sandbox and self.ending is None:
+            moments.append(self._starts)
+        deadline = self._deadline
+        if deadline is not None and self.ending is None:
+            moments.append(deadline)
+        return min(moments, default=None)
+
+    def next_moment(self, now: int) -> int | None:
+        """Give when something happens to it, or shows, after ``now``."""
+        if self.ended is not None:
+            return None
+        shown = (each.next_moment(now) for each in self.containers)
+        moments = [moment for moment in (*shown, self.next_event()) if moment is not None]
+        return min(moments, default=None)
+
+    @property
+    def _starts(self) -> int:
+        return self.admitted + self.script.start
+
+    @property
+    def _deadline(self) -> int | None:
+        seconds = self.pod.spec.active_deadline_seconds
+        return None if seconds is None else self.admitted + seconds * SECOND
+
+    def _event_of(self, container: ContainerLife) -> int | None:
+        """Give when a container ends, is to be started again, or has started up."""
+        if not isinstance(container.state, Running):
+            return container.retry if self.ending is None else None
+        end = container.next_end()
+        up = container.state.since + container.startup
+        waited_for = container.role is Role.SIDECAR and not self.initialized and up > self.seen
+        if waited_for and (end is None or up < end.after):
+            return up
+        return end.after if end is not None else None
+
+    def _happen(self, moment: int) -> None:
+        self.seen = max(self.seen, moment)
+        for container in self.containers:
+            how = container.next_end()
+            if how is not None and how.after <= moment:
+                container.exit(how)
+        deadline = self._deadline
+        if self.ending is None and deadline is not None and deadline <= moment:
+            self.end(Ending(moment, moment + self.grace, "DeadlineExceeded", _OVERDUE))
+        self.settle(moment)
+
+    def settle(self, now: int) -> None:
+        """Start what is to run, and end what has nothing to do any more."""
+        if self.ended is not None:
+            return
+        if self.ending is not None:
+            self._wind_down(now)
+        elif now >= self._starts or self.sandbox:
+            self.sandbox = True
+            self._go_on(now)
+
+    def _go_on(self, now: int) -> None:
+        self.initialized = self.initialized or self._initialize(now)
+        if self.ending is not None or not self.initialized:
+            return
+        for container in self.containers:
+            if container.role is not Role.INIT:
+                self._keep(container, now)
+        if not any(self._goes_on(container) for container in self.apps):
+            self.end(Ending(now, now + self.grace))
+
+    def _initialize(self, now: int) -> bool:
+        """See to the init containers in their order; tells whether they are done with."""
+        for container in self.inits:
+            if container.role is Role.INIT and container.succeeded:
+                continue
+            if not self._goes_on(container):
+                self.end(Ending(now, now + self.grace))
+                return False
+            self._keep(container, now)
+            if container.role is Role.INIT or not container.started(now):
+                return False
+        return True
+
+    def _goes_on(self, container: ContainerLife) -> bool:
+        """Tell whether a container runs, or is to be started, or started again."""
+        if not isinstance(container.state, Exited):
+            return True
+        policy = container.spec.restart_policy or self.pod.spec.restart_policy
+        if container.role is Role.INIT:
+            return container.state.code != 0 and policy != "Never"
+        return policy == "Always" or (policy == "OnFailure" and container.state.code != 0)
+
+    def _keep(self, container: ContainerLife, now: int) -> None:
+        """Start a container if it is to be started, and if it is time."""
+        if isinstance(container.state, Running) or not self._goes_on(container):
+            return
+        if isinstance(container.state, Exited) and container.retry is None:
+            container.retry = max(now, container.backoff.retry_at(container.state.ended))
+        if container.retry is None or container.retry <= now:
+            container.retry = None
+            if not container.pull_fails(now):
+                container.start(now)
+
+    def _wind_down(self, now: int) -> None:
+        """Have what still runs stop, sidecars last; when nothing does, the pod has ended."""
+        assert self.ending is not None
+        running = [each for each in self.containers if isinstance(each.state, Running)]
+        first = [each for each in running if each.role is not Role.SIDECAR] or running
+        for container in first:
+            container.tell_to_stop(now, max(now, self.ending.deadline))
+        if not running:
+            self.ended = now
+            self._write_off()
+
+    def _write_off(self) -> None:
+        """Say of containers that have never been started what became of them."""
+        began = [index for index, each in enumerate(self.inits) if each.ever_started]
+        lost = [*self.inits[: max([*began, 0]) + 1], *(self.apps if self._had_initialized else ())]
+        for container in self.containers:
+            container.retry = None
+            if container in lost and isinstance(container.state, Waiting):
+                container.state = LOST
+
+    @property
+    def _had_initialized(self) -> bool:
+        started = any(container.ever_started for container in self.apps)
+        return not self.inits or started or self.inits[-1].succeeded
+
+
+def _container(spec: Container, role: Role, uid: str) -> ContainerLife:
+    return ContainerLife(spec, role, _SILENT, uid)
+
+
+_SILENT: Final = ContainerScript()

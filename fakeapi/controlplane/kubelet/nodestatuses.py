@@ -1,0 +1,161 @@
+"""What a kubelet writes about its node: the object when it registers, and the status.
+
+Every five minutes the times of the conditions are written anew, sooner if anything has changed.
+What a node that was there already says of its capacity stays as it is.
+
+Sources: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/nodestatus/setters.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from uuid import NAMESPACE_DNS, uuid5
+
+from extender.kube.events import rfc3339
+from fakeapi.controlplane.kubelet.scripts import Registration
+from fakeapi.controlplane.kubelet.shapes import Amounts, Node
+from fakeapi.controlplane.kubelet.usage import amount
+from fakeapi.controlplane.shapes import find_condition
+from policies.quantity import NANOS
+
+Document = dict[str, Any]
+
+VERSION: Final = "v1.37.0"
+CAPACITY: Final[Mapping[str, str]] = {
+    "cpu": "16",
+    "memory": "64Gi",
+    "pods": "110",
+    "ephemeral-storage": "100Gi",
+    "hugepages-1Gi": "0",
+    "hugepages-2Mi": "0",
+}
+"""What a node has of which neither it nor a script says how much."""
+
+PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
+
+_WORDS: Final[Mapping[str, Mapping[bool, tuple[str, str]]]] = {
+    "MemoryPressure": {
+        True: ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        False: ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    },
+    "DiskPressure": {
+        True: ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        False: ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    },
+    "PIDPressure": {
+        True: ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        False: ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    },
+    "Ready": {
+        True: ("KubeletReady", "kubelet is posting ready status"),
+        False: ("KubeletNotReady", "container runtime is down"),
+    },
+}
+EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
+    "MemoryPressure": {True: "NodeHasInsufficientMemory", False: "NodeHasSufficientMemory"},
+    "DiskPressure": {True: "NodeHasDiskPressure", False: "NodeHasNoDiskPressure"},
+    "PIDPressure": {True: "NodeHasInsufficientPID", False: "NodeHasSufficientPID"},
+    "Ready": {True: "NodeReady", False: "NodeNotReady"},
+}
+"""The reasons of the events that tell of conditions."""
+
+
+def node_object(registration: Registration, index: int) -> Document:
+    """Give the node that registers itself as the ``index``-th of a registration."""
+    name = registration.names[index]
+    given = {key: values[index % len(values)] for key, values in registration.labels.items()}
+    labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        **given,
+    }
+    capacity = {**CAPACITY, **registration.capacity}
+    node: Document = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": dict(registration.annotations)},
+        "spec": {"taints": [dict(taint) for taint in registration.taints]},
+        "status": {
+            "capacity": capacity,
+            "allocatable": {
+                resource: _left(total, registration.reserved.get(resource, "0"))
+                for resource, total in capacity.items()
+            },
+        },
+    }
+    return node
+
+
+def full_status(node: Node, address: str, now: int) -> Document:
+    """Give what a kubelet that starts writes about its node, but for the conditions."""
+    name, status = node.metadata.name, node.status
+    capacity: Amounts = {**CAPACITY, **(status.capacity or {})}
+    machine = uuid5(NAMESPACE_DNS, name)
+    return {
+        "capacity": capacity,
+        "allocatable": {**capacity, **(status.allocatable or {})},
+        "addresses": [
+            {"type": "InternalIP", "address": address},
+            {"type": "Hostname", "address": name},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": {
+            "architecture": "amd64",
+            "bootID": str(uuid5(machine, rfc3339(now))),
+            "containerRuntimeVersion": "containerd://2.1.0",
+            "kernelVersion": "6.12.0",
+            "kubeProxyVersion": "",
+            "kubeletVersion": VERSION,
+            "machineID": machine.hex,
+            "operatingSystem": "linux",
+            "osImage": "fakeapi",
+            "systemUUID": str(machine),
+        },
+    }
+
+
+def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]:
+    """Give all conditions of a node; ``held`` says of each type whether it is true."""
+    moment = rfc3339(now)
+    found = []
+    for type_, holds in held.items():
+        status = "True" if holds else "False"
+        old = find_condition(node.status.conditions, type_)
+        same = old is not None and old.status == status
+        since = old.last_transition_time if old is not None and same else None
+        reason, message = _WORDS[type_][holds]
+        found.append(
+            {
+                "type": type_,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": moment,
+                "lastTransitionTime": since or moment,
+            }
+        )
+    return found
+
+
+def heartbeat(types: Iterable[str], now: int) -> Document:
+    """Give the patch that says of a node's conditions that they still hold."""
+    moment, listed = rfc3339(now), list(types)
+    return {
+        "status": {
+            "$setElementOrder/conditions": [{"type": type_} for type_ in listed],
+            "conditions": [{"type": type_, "lastHeartbeatTime": moment} for type_ in listed],
+        }
+    }
+
+
+def _left(total: str, reserved: str) -> str:
+    """Subtract a quantity; what is not reserved at all keeps its spelling."""
+    kept = amount({"": reserved}, "")
+    if not kept:
+        return total
+    left = max(0, amount({"": total}, "") - kept)
+    return str(left // NANOS) if left % NANOS == 0 else f"{left // 10**6}m"

@@ -1,0 +1,146 @@
+"""What is done about one node when its turn comes: it registers, and writes its status."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+import orjson
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client, PatchType, Selection
+from extender.kube.clock import Clock
+from extender.kube.events import EventRecorder
+from extender.kube.metadata import decode_partial
+from extender.kube.resources import NODES, PODS, ObjectPath
+from extender.kube.transport import TransportError
+from fakeapi.controlplane.kubelet.durations import SECOND
+from fakeapi.controlplane.kubelet.fleet import Fleet
+from fakeapi.controlplane.kubelet.hosts import Host
+from fakeapi.controlplane.kubelet.nodestatuses import (
+    EVENTS,
+    PRESSURES,
+    Document,
+    conditions,
+    full_status,
+    heartbeat,
+    node_object,
+)
+from fakeapi.controlplane.kubelet.parsing import parse_node_script, wrong_script
+from fakeapi.controlplane.kubelet.shapes import decode_node, decode_pod
+
+_TYPES: Final = (*PRESSURES, "Ready")
+
+
+class NodeSyncs:
+    """Looks after the nodes of a fleet; ``recorder`` is None if no events are to be written."""
+
+    def __init__(
+        self, fleet: Fleet, client: Client, clock: Clock, recorder: EventRecorder | None
+    ) -> None:
+        self._fleet = fleet
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+
+    async def register(self) -> None:
+        """Create the nodes that register themselves, unless they are there already."""
+        for registration in self._fleet.playbook.register:
+            for index in range(len(registration.names)):
+                body = orjson.dumps(node_object(registration, index))
+                try:
+                    await self._client.create(NODES.collection(), body, bytes)
+                except ApiError as error:
+                    if error.status != 409:
+                        raise
+
+    async def sync(self, name: str) -> float | None:
+        """Do what is to be done about a node; gives seconds after which to look again."""
+        host = self._fleet.hosts.get(name)
+        if host is None:
+            return None
+        now = self._clock.now_ns()
+        if host.silent(now):
+            host.quiet = True
+        else:
+            await self._speak(host, now)
+        moment = host.next_turn(now)
+        return None if moment is None else max(moment - now, 1) / SECOND
+
+    async def beat(self, name: str) -> None:
+        """Write a node's heartbeat, if it has registered and is not silent."""
+        host, now = self._fleet.hosts.get(name), self._clock.now_ns()
+        if host is None or not host.held or host.silent(now):
+            return
+        # The next one comes in five minutes; of a node that is gone the watch will tell.
+        with suppress(ApiError, MalformedError, TransportError):
+            path, body = _status_of(name), orjson.dumps(heartbeat(_TYPES, now))
+            told = await self._client.patch(path, PatchType.STRATEGIC, body, decode_partial)
+            host.written = int(told.metadata.resource_version or 0)
+
+    async def _speak(self, host: Host, now: int) -> None:
+        """Write what has changed of a node's status; of one that has just come, all of it."""
+        held = {
+            **{type_: type_ in host.pressures for type_ in PRESSURES},
+            "Ready": host.ready(now),
+        }
+        if not host.held:
+            await self._begin(host, held, now)
+        elif host.quiet or held != host.held or _contradicted(host):
+            before = host.held
+            await self._patch(host, {"status": {"conditions": conditions(host.node, held, now)}})
+            host.held = held
+            if host.quiet:
+                host.quiet = False
+                self._fleet.look_at_pods(host)
+            for type_ in [each for each in _TYPES if held[each] != before[each]]:
+                await self._tell(host, EVENTS[type_][held[type_]])
+        problem = wrong_script(host.node.metadata.annotations, parse_node_script)
+        if problem and problem != host.problem:
+            await self._warn(host, "InvalidScript", problem)
+        host.problem = problem
+
+    async def _begin(self, host: Host, held: dict[str, bool], now: int) -> None:
+        """Register a node: all of its status, as a kubelet that starts writes it."""
+        listed = conditions(host.node, held, now)
+        status = {**full_status(host.node, host.address, now), "conditions": listed}
+        await self._patch(host, {"status": status})
+        host.held = held
+        await self._tell(host, "Starting", "Starting kubelet.")
+        await self._tell(host, EVENTS["Ready"][held["Ready"]])
+        if self._fleet.returning.pop(host.name, "") is None:
+            await self._find_pods(host)
+        self._fleet.look_at_pods(host)
+
+    async def _find_pods(self, host: Host) -> None:
+        """Take in the pods that a node had when it was deleted."""
+        selection = Selection(field_selector=f"spec.nodeName={host.name}")
+        for seen in (await self._client.list(PODS, decode_pod, selection)).items:
+            self._fleet.see_pod(seen)
+
+    async def _patch(self, host: Host, patch: Document) -> None:
+        """Patch a node's status, and take over what comes of it; raises ApiError."""
+        path, body = _status_of(host.name), orjson.dumps(patch)
+        seen = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
+        if seen.object.metadata.uid == host.node.metadata.uid:
+            self._fleet.take_over(host, seen)
+            host.written = int(seen.object.metadata.resource_version or 0)
+
+    async def _tell(self, host: Host, reason: str, message: str = "") -> None:
+        if self._recorder is not None:
+            told = message or f"Node {host.name} status is now: {reason}"
+            await self._recorder.normal(host.node.reference, reason, told)
+
+    async def _warn(self, host: Host, reason: str, message: str) -> None:
+        if self._recorder is not None:
+            await self._recorder.warning(host.node.reference, reason, message)
+
+
+def _status_of(name: str) -> ObjectPath:
+    return NODES.object(name).subresource("status")
+
+
+def _contradicted(host: Host) -> bool:
+    """Tell whether others have written that something else holds."""
+    said = {each.type: each.status for each in host.node.status.conditions or ()}
+    return any(said.get(type_) != str(held) for type_, held in host.held.items())

@@ -1,0 +1,367 @@
+"""Scripts as people write them: one YAML or JSON document, or an annotation on a pod or a node.
+
+    register:
+    - {name: "node-{:03}", count: 100, capacity: {cpu: "8", memory: 32Gi}}
+    pods:
+    - match: {labels: {app: web}, namespaces: [shop]}
+      start: 2s
+      stages:
+      - {memory: 50Mi}
+      - {after: 5s, ready: true}
+      - {after: 60s, memory: 300Mi, over: 30s}
+    - match: {names: ["job-*"]}
+      stages: [{after: 20s, exit: 0}]
+    nodes:
+    - match: {names: [node-007]}
+      stages: [{after: 5m, silent: true}, {after: 90s, silent: false}]
+
+The annotation holds what stands in an entry of ``pods`` or ``nodes``, without ``match``. Docs of
+every field: docs/kubelet.md. Whatever is wrong is told in one line that says where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from fakeapi.controlplane.kubelet.curves import Step
+from fakeapi.controlplane.kubelet.durations import parse_duration
+from fakeapi.controlplane.kubelet.scripts import (
+    AMOUNTS,
+    ContainerScript,
+    Exit,
+    Match,
+    NodeScript,
+    Playbook,
+    PodScript,
+    Registration,
+    Run,
+    Steps,
+    Stop,
+    Turn,
+)
+from fakeapi.controlplane.kubelet.shapes import SCRIPT
+from policies.quantity import QuantityError, parse_quantity, units
+
+ALWAYS: Final = 10**9
+"""How many image pulls fail where all of them do."""
+
+Amount = str | int | float
+Duration = str | int | float
+
+Script = str | bytes | Mapping[str, Any]
+
+T = TypeVar("T")
+
+
+class ScriptError(ValueError):
+    """A script is wrong; the text says where, and what was expected."""
+
+
+class _Strict(Struct, forbid_unknown_fields=True, rename="camel"):
+    """A part of the document; fields that nobody knows are mistakes."""
+
+
+class _Used(_Strict):
+    after: Duration = 0
+    over: Duration = 0
+    cpu: Amount | None = None
+    memory: Amount | None = None
+    disk: Amount | None = None
+    logs: Amount | None = None
+    inodes: Amount | None = None
+    processes: Amount | None = None
+
+
+class _Stage(_Used):
+    ready: bool | None = None
+    volumes: dict[str, Amount] = {}
+    exit: int | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class _NodeStage(_Used):
+    images: Amount | None = None
+    silent: bool | None = None
+    ready: bool | None = None
+
+
+class _StopDoc(_Strict):
+    after: Duration = 1
+    exit: int = 0
+
+
+class _ContainerDoc(_Strict):
+    stages: list[_Stage] | None = None
+    runs: list[list[_Stage]] | None = None
+    stop: Duration | _StopDoc | None = None
+    failed_pulls: int | str = 0
+
+
+class _MatchDoc(_Strict):
+    names: list[str] = []
+    namespaces: list[str] = []
+    nodes: list[str] = []
+    labels: dict[str, str] = {}
+
+
+class _PodDoc(_ContainerDoc):
+    start: Duration = 1
+    containers: dict[str, _ContainerDoc] = {}
+
+
+class _PodEntry(_PodDoc):
+    match: _MatchDoc = msgspec.field(default_factory=_MatchDoc)
+
+
+class _NodeDoc(_Strict):
+    stages: list[_NodeStage] = []
+    image_disk: Amount = 0
+    config: dict[str, Any] = {}
+
+
+class _NodeEntry(_NodeDoc):
+    match: _MatchDoc = msgspec.field(default_factory=_MatchDoc)
+
+
+class _RegistrationDoc(_Strict):
+    name: str
+    count: int = 1
+    labels: dict[str, str | list[str]] = {}
+    annotations: dict[str, str] = {}
+    taints: list[dict[str, str]] = []
+    capacity: dict[str, Amount] = {}
+    reserved: dict[str, Amount] = {}
+
+
+class _PlaybookDoc(_Strict):
+    pods: list[_PodEntry] = []
+    nodes: list[_NodeEntry] = []
+    register: list[_RegistrationDoc] = []
+    events: bool = True
+
+
+def parse_playbook(text: str | bytes) -> Playbook:
+    """Read a whole document. Raises ScriptError."""
+    document = _read(text, _PlaybookDoc)
+    return Playbook(
+        pods=tuple(
+            (_match(each.match), _pod(each, f"pods[{index}]."))
+            for index, each in enumerate(document.pods)
+        ),
+        nodes=tuple(
+            (_match(each.match), _node(each, f"nodes[{index}]."))
+            for index, each in enumerate(document.nodes)
+        ),
+        register=tuple(
+            _registration(each, f"register[{index}].")
+            for index, each in enumerate(document.register)
+        ),
+        events=document.events,
+    )
+
+
+def read_playbook(script: Script) -> Playbook:
+    """Read a document, or its YAML; an empty one says nothing. Raises ScriptError."""
+    if isinstance(script, Mapping):
+        script = msgspec.json.encode(script)
+    return parse_playbook(script)
+
+
+@lru_cache(maxsize=1024)
+def parse_pod_script(text: str) -> PodScript:
+    """Read a pod's annotation. Raises ScriptError."""
+    return _pod(_read(text, _PodDoc), "")
+
+
+@lru_cache(maxsize=1024)
+def parse_node_script(text: str) -> NodeScript:
+    """Read a node's annotation. Raises ScriptError."""
+    return _node(_read(text, _NodeDoc), "")
+
+
+def wrong_script(annotations: Mapping[str, str] | None, parse: Callable[[str], object]) -> str:
+    """Say what is wrong with an object's own script; "" if nothing is, or if it has none."""
+    own = (annotations or {}).get(SCRIPT)
+    if own is None:
+        return ""
+    try:
+        parse(own)
+    except ScriptError as error:
+        return str(error)
+    return ""
+
+
+def _read(text: str | bytes, shape: type[T]) -> T:
+    try:
+        found = yaml.load(text, yaml.CSafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ScriptError(f"neither YAML nor JSON: {' '.join(str(error).split())}") from None
+    try:
+        return msgspec.convert({} if found is None else found, shape)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at ")
+        where = place.strip("`").removeprefix("$").removeprefix(".") or "(the document)"
+        told = f"{problem[:1].lower()}{problem[1:]}".replace("`", "")
+        raise ScriptError(f"{where}: {told}") from None
+
+
+def _match(document: _MatchDoc) -> Match:
+    return Match(
+        tuple(document.names), tuple(document.namespaces), tuple(document.nodes), document.labels
+    )
+
+
+def _pod(document: _PodDoc, where: str) -> PodScript:
+    return PodScript(
+        start=_nanoseconds(document.start, f"{where}start"),
+        rest=_container(document, where),
+        containers={
+            name: _container(each, f"{where}containers.{name}.")
+            for name, each in document.containers.items()
+        },
+    )
+
+
+def _container(document: _ContainerDoc, where: str) -> ContainerScript:
+    if document.stages is not None and document.runs is not None:
+        raise ScriptError(f"{where}runs: expected either stages or runs, got both")
+    if document.runs == []:
+        raise ScriptError(f"{where}runs: expected at least one run")
+    runs = [_run(each, f"{where}runs[{index}]") for index, each in enumerate(document.runs or ())]
+    return ContainerScript(
+        tuple(runs) or (_run(document.stages or (), f"{where}stages"),),
+        _stop(document.stop, f"{where}stop"),
+        _failures(document.failed_pulls, f"{where}failedPulls"),
+    )
+
+
+def _stop(document: Duration | _StopDoc | None, where: str) -> Stop:
+    if document is None:
+        return Stop()
+    if isinstance(document, _StopDoc):
+        return Stop(_nanoseconds(document.after, f"{where}.after"), document.exit)
+    return Stop(_nanoseconds(document, where))
+
+
+def _failures(count: int | str, where: str) -> int:
+    if count == "always":
+        return ALWAYS
+    if not isinstance(count, int) or count < 0:
+        raise ScriptError(f"{where}: expected a number of failures or always, got {count!r}")
+    return count
+
+
+def _run(stages: Sequence[_Stage], where: str) -> Run:
+    times = _times(stages, where)
+    exits = [index for index, stage in enumerate(stages) if stage.exit is not None]
+    if exits and exits[0] < len(stages) - 1:
+        raise ScriptError(f"{where}[{exits[0]}].exit: expected to be in the last stage")
+    readiness = tuple(
+        Turn(at, stage.ready)
+        for at, stage in zip(times, stages, strict=True)
+        if stage.ready is not None
+    )
+    last = stages[-1] if exits else None
+    ending = Exit(times[-1], last.exit or 0, last.reason, last.message) if last else None
+    return Run(readiness, _steps(stages, times, where), _volumes(stages, times, where), ending)
+
+
+def _volumes(stages: Sequence[_Stage], times: Sequence[int], where: str) -> Steps:
+    found: dict[str, list[Step]] = {}
+    for index, (at, stage) in enumerate(zip(times, stages, strict=True)):
+        over = _nanoseconds(stage.over, f"{where}[{index}].over")
+        for name, amount in stage.volumes.items():
+            used = _amount(amount, f"{where}[{index}].volumes.{name}")
+            found.setdefault(name, []).append(Step(at, units(used), over))
+    return {name: tuple(steps) for name, steps in found.items()}
+
+
+def _node(document: _NodeDoc, where: str) -> NodeScript:
+    stages, place = document.stages, f"{where}stages"
+    times = _times(stages, place)
+
+    def turns(told: Callable[[_NodeStage], bool | None]) -> tuple[Turn, ...]:
+        pairs = ((at, told(stage)) for at, stage in zip(times, stages, strict=True))
+        return tuple(Turn(at, to) for at, to in pairs if to is not None)
+
+    return NodeScript(
+        steps=_steps(stages, times, place),
+        silence=turns(lambda stage: stage.silent),
+        readiness=turns(lambda stage: stage.ready),
+        image_disk=units(_amount(document.image_disk, f"{where}imageDisk")),
+        config=document.config,
+    )
+
+
+def _times(stages: Sequence[_Used], where: str) -> list[int]:
+    """Give the times of stages, counted from the first one's beginning."""
+    times, at = [], 0
+    for index, stage in enumerate(stages):
+        at += _nanoseconds(stage.after, f"{where}[{index}].after")
+        times.append(at)
+    return times
+
+
+def _steps(stages: Sequence[_Used], times: Sequence[int], where: str) -> Steps:
+    found: dict[str, list[Step]] = {}
+    for index, (at, stage) in enumerate(zip(times, stages, strict=True)):
+        over = _nanoseconds(stage.over, f"{where}[{index}].over")
+        for name in AMOUNTS:
+            amount = getattr(stage, name, None)
+            if amount is not None:
+                nanos = _amount(amount, f"{where}[{index}].{name}")
+                used = nanos if name == "cpu" else units(nanos)
+                found.setdefault(name, []).append(Step(at, used, over))
+    return {name: tuple(steps) for name, steps in found.items()}
+
+
+def _registration(document: _RegistrationDoc, where: str) -> Registration:
+    for part in ("capacity", "reserved"):
+        for name, amount in getattr(document, part).items():
+            _amount(amount, f"{where}{part}.{name}")
+    return Registration(
+        names=tuple(_names(document, where)),
+        labels={
+            name: (value,) if isinstance(value, str) else tuple(value)
+            for name, value in document.labels.items()
+        },
+        annotations=document.annotations,
+        taints=tuple(document.taints),
+        capacity={name: str(amount) for name, amount in document.capacity.items()},
+        reserved={name: str(amount) for name, amount in document.reserved.items()},
+    )
+
+
+def _names(document: _RegistrationDoc, where: str) -> Iterable[str]:
+    try:
+        names = [document.name.format(index) for index in range(document.count)]
+    except (IndexError, KeyError, ValueError):
+        raise ScriptError(f"{where}name: expected one place for a number, {{}}") from None
+    if len(set(names)) < len(names):
+        raise ScriptError(f"{where}name: expected a place for the number, {{}}, in it")
+    return names
+
+
+def _nanoseconds(value: Duration, where: str) -> int:
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise ScriptError(f"{where}: {error}") from None
+
+
+def _amount(value: Amount, where: str) -> int:
+    """Give an amount in nanos (nanocores, of CPU)."""
+    try:
+        nanos = parse_quantity(str(value))
+    except QuantityError as error:
+        raise ScriptError(f"{where}: {error}") from None
+    if nanos < 0:
+        raise ScriptError(f"{where}: expected an amount that is not negative, got {value}")
+    return nanos

@@ -1,0 +1,186 @@
+"""What is done about one pod when its turn comes: let it in, move its life on, write about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import orjson
+
+from extender.kube.api_error import ApiError
+from extender.kube.client import Client, PatchType
+from extender.kube.clock import Clock
+from extender.kube.decoding import ObjectError
+from extender.kube.events import EventRecorder
+from extender.kube.metadata import decode_partial
+from extender.kube.pods import decode_pod as decode_model
+from extender.kube.resources import PODS, ObjectPath
+from fakeapi.controlplane.kubelet.admission import Rejection, admit
+from fakeapi.controlplane.kubelet.adopting import adopt
+from fakeapi.controlplane.kubelet.durations import SECOND
+from fakeapi.controlplane.kubelet.fleet import Fleet, Newcomer, Work
+from fakeapi.controlplane.kubelet.hosts import Guest, Host
+from fakeapi.controlplane.kubelet.lives import Ending, PodLife
+from fakeapi.controlplane.kubelet.preemption import DISRUPTION, MESSAGE, PREEMPTING
+from fakeapi.controlplane.kubelet.rooms import Tenant
+from fakeapi.controlplane.kubelet.shapes import Meta, Pod
+from fakeapi.controlplane.kubelet.statuses import Report, rejection_patch, status_patch
+from fakeapi.controlplane.kubelet.stories import Story, stories
+from policies.upstream import NEWEST
+
+_GONE: Final = (404, 409, 422)
+"""What the server says where a pod is not there any more, or another one in its place."""
+
+
+class PodSyncs:
+    """Looks after the pods of a fleet; ``recorder`` is None if no events are to be written."""
+
+    def __init__(
+        self, fleet: Fleet, client: Client, clock: Clock, recorder: EventRecorder | None
+    ) -> None:
+        self._fleet = fleet
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+
+    async def sync(self, uid: str) -> float | None:
+        """Do what is to be done about a pod; gives seconds after which to look again."""
+        newcomer = self._fleet.newcomers.get(uid)
+        if newcomer is not None and not await self._let_in(newcomer):
+            return None
+        host, guest = self._fleet.guests.get(uid, (None, None))
+        if host is None or guest is None:
+            return None
+        now = self._clock.now_ns()
+        if host.silent(now):
+            return None  # when it speaks again, all of its pods are looked at
+        self._heed_deletion(guest, now)
+        guest.life.advance(now)
+        await self._report(host, guest, now)
+        if guest.life.ended is not None:
+            self._check_out(host, guest)
+            await self._delete(guest)
+            return None
+        moment = guest.life.next_moment(now)
+        return None if moment is None else max(moment - now, 1) / SECOND
+
+    async def _let_in(self, newcomer: Newcomer) -> bool:
+        """Admit a pod, reject it, or have it wait for others to go."""
+        pod, now = newcomer.seen.object, self._clock.now_ns()
+        host = self._fleet.hosts.get(pod.spec.node_name)
+        if host is None or newcomer.waits or host.silent(now):
+            return False
+        try:
+            model = decode_model(newcomer.seen.raw, NEWEST)
+        except ObjectError as error:
+            await self._reject(pod, Rejection("UnexpectedAdmissionError", str(error)), now)
+            return False
+        tenant = Tenant.of(model, pod)
+        known = bool(pod.status.start_time) or pod.status.phase == "Running"
+        if not (known or newcomer.passed or pod.metadata.deleting):
+            decision = admit(model, tenant, host.facts, host.room, NEWEST)
+            if isinstance(decision, Rejection):
+                await self._reject(pod, decision, now)
+                return False
+            if decision.victims:
+                newcomer.passed = True
+                newcomer.waits = dict.fromkeys(decision.victims)
+                await self._preempt(host, decision.victims, now)
+                return False
+        self._welcome(host, pod, tenant, now)
+        return True
+
+    def _welcome(self, host: Host, pod: Pod, tenant: Tenant, now: int) -> None:
+        """Begin a pod's life here, or go on with it."""
+        script, report = self._fleet.pod_script(pod), Report.read(pod.status.conditions)
+        if pod.status.start_time or pod.status.phase == "Running":
+            life = adopt(pod, script, now)
+            if pod.status.pod_ip and not pod.spec.host_network:
+                host.addresses.keep(pod.metadata.uid, pod.status.pod_ip)
+        else:
+            life = PodLife.admit(pod, script, now)
+        self._fleet.settle_in(host, Guest(life, report, tenant))
+
+    def _heed_deletion(self, guest: Guest, now: int) -> None:
+        meta = guest.pod.metadata
+        if not meta.deleting:
+            return
+        grace = (meta.deletion_grace_period_seconds or 0) * SECOND
+        ending = guest.life.ending
+        if ending is None or guest.heeded != grace:
+            guest.heeded = grace
+            guest.life.advance(now)
+            guest.life.end(Ending(now, now + grace))
+
+    async def _report(self, host: Host, guest: Guest, now: int) -> None:
+        """Write a pod's status if it has changed, and tell what has happened."""
+        patch = status_patch(guest.life, guest.report, host.place(guest), now)
+        body = orjson.dumps(patch)
+        if hash(body) != guest.shown:
+            written = await self._patch(guest.pod, body)
+            if written is None:
+                return
+            guest.shown, guest.phase = hash(body), patch["status"]["phase"]
+            guest.written = written
+        told = {story.key: story for story in stories(guest.life, now)}
+        new = [story for key, story in told.items() if key not in guest.told]
+        guest.told = dict.fromkeys(told)
+        for story in new:
+            await self._tell(guest.pod, story)
+
+    async def _delete(self, guest: Guest) -> None:
+        """Let a pod go that has been told to, now that nothing of it runs any more."""
+        meta = guest.pod.metadata
+        if not meta.deleting or guest.left:
+            return
+        guest.left = True
+        try:
+            await self._client.delete(_path(meta), uid=meta.uid, grace_period_seconds=0)
+        except ApiError as error:
+            if error.status not in _GONE:
+                guest.left = False
+                raise
+
+    def _check_out(self, host: Host, guest: Guest) -> None:
+        """Give back what a pod took that has ended."""
+        uid = guest.pod.metadata.uid
+        host.room.leave(uid)
+        host.addresses.release(uid)
+        self._fleet.make_way(uid)
+
+    async def _reject(self, pod: Pod, why: Rejection, now: int) -> None:
+        meta = pod.metadata
+        self._fleet.newcomers.pop(meta.uid, None)
+        patch = rejection_patch(meta.uid, meta.generation, why.reason, why.message, now)
+        await self._tell(pod, Story("rejected", why.reason, why.message, warning=True))
+        await self._patch(pod, orjson.dumps(patch))
+
+    async def _preempt(self, host: Host, victims: Iterable[str], now: int) -> None:
+        """Have pods end to make room for a critical one."""
+        for uid in victims:
+            guest = host.guests[uid]
+            guest.life.advance(now)
+            deadline = now + guest.life.grace
+            guest.life.end(Ending(now, deadline, PREEMPTING, MESSAGE, DISRUPTION))
+            self._fleet.add(Work("pod", uid))
+
+    async def _patch(self, pod: Pod, body: bytes) -> int | None:
+        """Patch a pod's status; gives the version that it then has, None if the pod is gone."""
+        path = _path(pod.metadata).subresource("status")
+        try:
+            raw = await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
+        except ApiError as error:
+            if error.status in _GONE:
+                return None
+            raise
+        return int(decode_partial(raw).metadata.resource_version or 0)
+
+    async def _tell(self, pod: Pod, story: Story) -> None:
+        if self._recorder is None:
+            return
+        tell = self._recorder.warning if story.warning else self._recorder.normal
+        await tell(pod.reference, story.reason, story.message)
+
+
+def _path(meta: Meta) -> ObjectPath:
+    return PODS.object(meta.name, meta.namespace)

@@ -1,0 +1,134 @@
+"""Which pods make room for a critical one.
+
+As few as can be, and of these the ones that ask for little: first guaranteed pods are counted that
+must go even if all others go, then burstable ones, then those that asked for nothing. Among them
+the pod is taken again and again that comes nearest to what is still missing: of each resource the
+part that it leaves open, squared, added up. What is equally near is told apart by smaller requests
+of memory, then CPU.
+
+Source: pkg/kubelet/preemption/preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fakeapi.controlplane.kubelet.rooms import Room, Tenant, amounts
+
+PREEMPTING = "Preempting"
+MESSAGE = "Preempted in order to admit critical pod"
+DISRUPTION = "Pod was preempted by Kubelet to accommodate a critical pod."
+
+_QUALITIES = ("Guaranteed", "Burstable", "BestEffort")
+
+
+class NoVictimsError(Exception):
+    """No pods could make enough room; the text is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A resource that a node has not enough of, in milliCPU or whole units."""
+
+    resource: str
+    requested: int
+    used: int
+    capacity: int
+
+    def __str__(self) -> str:
+        return (
+            f"Node didn't have enough resource: {self.resource}, requested: {self.requested}, "
+            f"used: {self.used}, capacity: {self.capacity}"
+        )
+
+    @property
+    def missing(self) -> int:
+        """How much is to be freed."""
+        return self.requested - (self.capacity - self.used)
+
+
+Missing = dict[str, int]
+
+
+def pick_victims(preemptor: Tenant, room: Room, shortages: Iterable[Shortage]) -> tuple[str, ...]:
+    """Give the UIDs of the pods that go. Raises NoVictimsError."""
+    missing = {each.resource: each.missing for each in shortages}
+    groups = {
+        quality: [
+            each
+            for each in room.tenants.values()
+            if each.quality == quality and _preemptable(preemptor, each)
+        ]
+        for quality in _QUALITIES
+    }
+    everybody = [tenant for group in groups.values() for tenant in group]
+    impossible = _left(missing, everybody)
+    if impossible:
+        raise _no_victims(impossible)
+    chosen: dict[str, Sequence[Tenant]] = dict(groups)
+    for quality in _QUALITIES:
+        others = [t for other, group in chosen.items() if other != quality for t in group]
+        chosen[quality] = _nearest(groups[quality], _left(missing, others))
+    return tuple(tenant.uid for quality in reversed(_QUALITIES) for tenant in chosen[quality])
+
+
+def _preemptable(preemptor: Tenant, tenant: Tenant) -> bool:
+    if preemptor.critical and not tenant.critical:
+        return True
+    return preemptor.priority > tenant.priority
+
+
+def _nearest(tenants: Sequence[Tenant], missing: Missing) -> list[Tenant]:
+    """Take tenants until nothing is missing, each time the nearest to what is."""
+    candidates, taken = list(tenants), []
+    while missing:
+        if not candidates:
+            raise _no_victims(missing)
+        best = 0
+        for index, tenant in enumerate(candidates):
+            rival = candidates[best]
+            distances = _distance(tenant, missing), _distance(rival, missing)
+            nearer = distances[0] < distances[1]
+            if nearer or (distances[0] == distances[1] and _no_larger(tenant, rival)):
+                best = index
+        taken.append(candidates[best])
+        missing = _left(missing, [candidates[best]])
+        candidates[best] = candidates[-1]
+        candidates.pop()
+    return taken
+
+
+def _distance(tenant: Tenant, missing: Missing) -> Fraction:
+    requests = amounts(tenant.requests)
+    left = {name: amount - _asked(requests, name) for name, amount in missing.items()}
+    parts = [Fraction(left[name], amount) for name, amount in missing.items() if left[name] > 0]
+    return sum((part * part for part in parts), Fraction(0))
+
+
+def _no_larger(one: Tenant, other: Tenant) -> bool:
+    ours, theirs = one.requests, other.requests
+    return (ours.memory, ours.milli_cpu) <= (theirs.memory, theirs.milli_cpu)
+
+
+def _left(missing: Missing, gone: Iterable[Tenant]) -> Missing:
+    """Give what is still missing once some tenants are gone."""
+    left = dict(missing)
+    for tenant in gone:
+        requests = amounts(tenant.requests)
+        left = {name: amount - _asked(requests, name) for name, amount in left.items()}
+    return {name: amount for name, amount in left.items() if amount > 0}
+
+
+def _asked(requests: Mapping[str, int], name: str) -> int:
+    """Give what is requested of a resource; every pod is one pod."""
+    return 1 if name == "pods" else requests.get(name, 0)
+
+
+def _no_victims(missing: Missing) -> NoVictimsError:
+    listed = "".join(f"(res: {name}, q: {amount}), " for name, amount in missing.items())
+    return NoVictimsError(
+        "preemption: error finding a set of pods to preempt: "
+        f"no set of running pods found to reclaim resources: [{listed}]"
+    )

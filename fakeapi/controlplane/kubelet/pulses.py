@@ -1,0 +1,78 @@
+"""Signs of life: which nodes' leases and heartbeats are due when.
+
+Every node has a slot among the tenths of ten seconds for its lease, and among the seconds of five
+minutes for the times in its status, drawn when it comes. What is due is due by slot, so that the
+queue holds some hundred entries however many nodes there are.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controlplane.kubelet.fleet import Work
+from fakeapi.controlplane.kubelet.hosts import Host
+from fakeapi.controlplane.kubelet.leases import Leases
+from fakeapi.controlplane.kubelet.nodesyncs import NodeSyncs
+
+LEASE_SECONDS: Final = 10.0
+LEASE_SLOTS: Final = 100
+BEAT_SECONDS: Final = 300.0
+BEAT_SLOTS: Final = 300
+
+
+class Pulses:
+    """The slots of all nodes."""
+
+    def __init__(
+        self, leases: Leases, nodes: NodeSyncs, queue: WorkQueue[Work], rng: Random
+    ) -> None:
+        self._leases = leases
+        self._nodes = nodes
+        self._queue = queue
+        self._rng = rng
+        self._slots: dict[str, tuple[str, int, int]] = {}
+        self._of_leases: dict[int, dict[str, None]] = {}
+        self._of_beats: dict[int, dict[str, None]] = {}
+
+    async def join(self, host: Host) -> None:
+        """Have a node show life from now on, unless it does already; its lease is made at once."""
+        name, uid = host.name, host.node.metadata.uid
+        if self._slots.get(name, ("",))[0] == uid:
+            return
+        self.leave(name)
+        lease, beat = self._rng.randrange(LEASE_SLOTS), self._rng.randrange(BEAT_SLOTS)
+        self._slots[name] = uid, lease, beat
+        self._leases.add(name, uid)
+        self._enter(self._of_leases, "lease", lease, name, LEASE_SECONDS / LEASE_SLOTS)
+        self._enter(self._of_beats, "beat", beat, name, BEAT_SECONDS / BEAT_SLOTS)
+        await self._leases.renew([name])
+
+    def leave(self, name: str) -> None:
+        """Have a node show no more life."""
+        _, lease, beat = self._slots.pop(name, ("", -1, -1))
+        self._of_leases.get(lease, {}).pop(name, None)
+        self._of_beats.get(beat, {}).pop(name, None)
+        self._leases.drop(name)
+
+    async def lease(self, slot: int) -> float | None:
+        """Renew the leases of a slot; gives seconds after which to do it again."""
+        members = self._of_leases.get(slot, {})
+        await self._leases.renew(tuple(members))
+        return LEASE_SECONDS if members else None
+
+    async def beat(self, slot: int) -> float | None:
+        """Write the heartbeats of a slot; gives seconds after which to do it again."""
+        members = self._of_beats.get(slot, {})
+        for name in tuple(members):
+            await self._nodes.beat(name)
+        return BEAT_SECONDS if members else None
+
+    def _enter(
+        self, of: dict[int, dict[str, None]], what: str, slot: int, name: str, width: float
+    ) -> None:
+        members = of.setdefault(slot, {})
+        members[name] = None
+        if len(members) == 1:
+            self._queue.add_after(Work(what, str(slot)), (slot + 1) * width)

@@ -1,0 +1,82 @@
+"""What the pods of a node take of it, as its kubelet counts: what they request, and their ports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from fakeapi.controlplane.kubelet.shapes import Pod as Shape
+from policies.filtering.node_ports import conflict
+from policies.model import NOTHING, HostPort, Pod, Resources
+
+CRITICAL_PRIORITY: Final = 2_000_000_000
+_SOURCE: Final = "kubernetes.io/config.source"
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A pod on a node; ``critical`` ones may not be preempted, and preempt others.
+
+    Source: IsCriticalPod in pkg/kubelet/types/pod_update.go.
+    """
+
+    uid: str
+    requests: Resources
+    ports: frozenset[HostPort]
+    priority: int = 0
+    quality: str = ""
+    critical: bool = False
+
+    @classmethod
+    def of(cls, pod: Pod, shape: Shape) -> Tenant:
+        """Give what a pod takes."""
+        annotations = shape.metadata.annotations or {}
+        static = annotations.get(_SOURCE, "api") != "api"
+        critical = static or _MIRROR in annotations or pod.priority >= CRITICAL_PRIORITY
+        quality = shape.status.qos_class
+        return cls(pod.uid, pod.requests, pod.host_ports, pod.priority, quality, critical)
+
+
+@dataclass(slots=True)
+class Room:
+    """The pods that were admitted to a node, by UID, and the sum of what they request."""
+
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+    requested: Resources = NOTHING
+    _ports: Counter[HostPort] = field(default_factory=Counter)
+
+    @property
+    def ports(self) -> Collection[HostPort]:
+        """The ports in use."""
+        return self._ports.keys()
+
+    def enter(self, tenant: Tenant) -> None:
+        """Let a pod in."""
+        self.leave(tenant.uid)
+        self.tenants[tenant.uid] = tenant
+        self.requested += tenant.requests
+        self._ports.update(tenant.ports)
+
+    def leave(self, uid: str) -> None:
+        """Let a pod out, if it is in."""
+        tenant = self.tenants.pop(uid, None)
+        if tenant is not None:
+            self.requested -= tenant.requests
+            self._ports -= Counter(tenant.ports)
+
+    def taken(self, ports: Iterable[HostPort]) -> bool:
+        """Tell whether one of some ports cannot be had."""
+        return any(conflict(wanted, used) for wanted in ports for used in self._ports)
+
+
+def amounts(resources: Resources) -> Mapping[str, int]:
+    """List amounts by the names of resources: milliCPU, and whole units of the rest."""
+    return {
+        "cpu": resources.milli_cpu,
+        "memory": resources.memory,
+        "ephemeral-storage": resources.ephemeral_storage,
+        **resources.scalars,
+    }

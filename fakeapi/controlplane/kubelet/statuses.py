@@ -1,0 +1,200 @@
+"""A pod's status as the kubelet writes it: the JSON of a strategic merge patch.
+
+Conditions keep the time of their transition as long as their status stays; those that are not the
+kubelet's are left alone. The patch names the pod's UID, so that a namesake is not hit.
+
+Sources: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go, PatchPodStatus in
+pkg/util/pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from extender.kube.events import rfc3339
+from fakeapi.controlplane.kubelet.containers import ContainerLife, Exited, Role, Running, Waiting
+from fakeapi.controlplane.kubelet.durations import spell_seconds
+from fakeapi.controlplane.kubelet.lives import PodLife
+from fakeapi.controlplane.kubelet.phases import Verdict, phase_of, verdicts
+from fakeapi.controlplane.shapes import Condition
+
+Document = dict[str, Any]
+
+OWN: Final = (
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+)
+DISRUPTED: Final = "DisruptionTarget"
+
+
+@dataclass(slots=True)
+class Report:
+    """What has been written of a pod's conditions: by type, the verdict and since when."""
+
+    conditions: dict[str, tuple[Verdict, str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, conditions: Iterable[Condition] | None) -> Report:
+        """Take over what a pod's status says."""
+        return cls(
+            {
+                each.type: (
+                    Verdict(each.status, each.reason, each.message),
+                    each.last_transition_time or "",
+                )
+                for each in conditions or ()
+            }
+        )
+
+    @property
+    def statuses(self) -> Mapping[str, str]:
+        """The statuses of all conditions by type."""
+        return {type_: verdict.status for type_, (verdict, _) in self.conditions.items()}
+
+    def contradicted(self, conditions: Iterable[Condition] | None) -> bool:
+        """Take note of conditions that others have written; tells whether any was the kubelet's."""
+        contradicted = False
+        for each in conditions or ():
+            mine = self.conditions.get(each.type)
+            if each.type in OWN:
+                contradicted |= mine is not None and mine[0].status != each.status
+            else:
+                verdict = Verdict(each.status, each.reason, each.message)
+                self.conditions[each.type] = verdict, each.last_transition_time or ""
+        return contradicted
+
+    def turn(self, type_: str, verdict: Verdict, now: str) -> str:
+        """Note a verdict, and give since when its status holds."""
+        before = self.conditions.get(type_)
+        same = before is not None and before[0].status == verdict.status and before[1]
+        since = before[1] if before is not None and same else now
+        self.conditions[type_] = (verdict, since)
+        return since
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod is: the addresses of its node and its own ("" before it has one)."""
+
+    host: str
+    address: str
+
+
+def status_patch(life: PodLife, report: Report, place: Place, now: int) -> Document:
+    """Give the patch that brings a pod's status up to date, and note in ``report`` what it says."""
+    phase = phase_of(life, now)
+    meta, moment = life.pod.metadata, rfc3339(now)
+    judged = verdicts(life, phase, report.statuses, now)
+    over, ending = life.ended is not None, life.ending
+    if over and ending is not None and ending.disruption:
+        told = Verdict("True", "TerminationByKubelet", ending.disruption)
+        judged = {DISRUPTED: told, **judged}
+    conditions = [
+        _condition(type_, verdict, report.turn(type_, verdict, moment), meta.generation)
+        for type_, verdict in judged.items()
+    ]
+    status: Document = {
+        "$setElementOrder/conditions": [{"type": type_} for type_ in judged],
+        "phase": phase,
+        "conditions": conditions,
+        "hostIP": place.host,
+        "hostIPs": [{"ip": place.host}],
+        "startTime": rfc3339(life.admitted),
+        "containerStatuses": [_container(each, life, now) for each in life.apps],
+    }
+    if meta.generation:
+        status["observedGeneration"] = meta.generation
+    if life.inits:
+        status["initContainerStatuses"] = [_container(each, life, now) for each in life.inits]
+    if place.address:
+        status |= {"podIP": place.address, "podIPs": [{"ip": place.address}]}
+    if over and ending is not None and ending.reason:
+        status |= {"reason": ending.reason, "message": ending.message}
+    return {"metadata": {"uid": meta.uid}, "status": status}
+
+
+def rejection_patch(uid: str, generation: int, reason: str, message: str, now: int) -> Document:
+    """Give the patch of a pod that was not admitted: nothing is left of its status but why."""
+    status: Document = {
+        "phase": "Failed",
+        "reason": reason,
+        "message": f"Pod was rejected: {message}",
+        "startTime": rfc3339(now),
+        "conditions": [{"type": "PodScheduled", "$patch": "delete"}],
+    }
+    if generation:
+        status["observedGeneration"] = generation
+    return {"metadata": {"uid": uid}, "status": status}
+
+
+def _condition(type_: str, verdict: Verdict, since: str, generation: int) -> Document:
+    condition: Document = {
+        "type": type_,
+        "status": verdict.status,
+        "lastTransitionTime": since,
+        "reason": verdict.reason or None,
+        "message": verdict.message or None,
+    }
+    return {**condition, "observedGeneration": generation} if generation else condition
+
+
+def _container(container: ContainerLife, life: PodLife, now: int) -> Document:
+    spec, state = container.spec, container.state
+    again = isinstance(state, Exited) and container.retry is not None
+    last = state if again else container.last
+    begun = container.ever_started
+    document: Document = {
+        "name": spec.name,
+        "image": spec.image,
+        "imageID": image_id(spec.image) if begun else "",
+        "ready": container.ready(now),
+        "started": container.started(now),
+        "restartCount": container.restarts,
+        "state": _waiting_again(container, life) if again else _state(state),
+        "lastState": _state(last) if isinstance(last, Exited) else {},
+    }
+    if begun:
+        document["containerID"] = state.id if isinstance(state, Exited) else container.id
+    if isinstance(state, Running) and container.role is not Role.INIT and spec.resources:
+        amounts = {"requests": spec.resources.requests, "limits": spec.resources.limits}
+        document["resources"] = {name: found for name, found in amounts.items() if found}
+        document["allocatedResources"] = spec.resources.requests or {}
+    return document
+
+
+def _state(state: Waiting | Running | Exited) -> Document:
+    if isinstance(state, Running):
+        return {"running": {"startedAt": rfc3339(state.since)}}
+    if isinstance(state, Waiting):
+        told = {"reason": state.reason, "message": state.message}
+        return {"waiting": {name: text for name, text in told.items() if text}}
+    told = {"reason": state.reason, "message": state.message, "containerID": state.id}
+    if state.ended:
+        told |= {"startedAt": rfc3339(state.began), "finishedAt": rfc3339(state.ended)}
+    texts = {name: text for name, text in told.items() if text}
+    return {"terminated": {"exitCode": state.code, **texts}}
+
+
+def _waiting_again(container: ContainerLife, life: PodLife) -> Document:
+    told = crash_message(container, life)
+    return {"waiting": {"reason": "CrashLoopBackOff", "message": told}}
+
+
+def crash_message(container: ContainerLife, life: PodLife) -> str:
+    """Say of a container that it waits to be started again."""
+    delay, meta = spell_seconds(container.backoff.delay), life.pod.metadata
+    pod = f"{meta.name}_{meta.namespace}({meta.uid})"
+    return f"back-off {delay} restarting failed container={container.spec.name} pod={pod}"
+
+
+def image_id(image: str) -> str:
+    """Give what an image that was pulled is called by its digest."""
+    name = image.partition("@")[0]
+    repository = name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0]
+    return f"{repository}@sha256:{sha256(image.encode()).hexdigest()}"

@@ -1,0 +1,67 @@
+"""What containers use where no script says so.
+
+    memory       half of what is requested, or 16Mi
+    cpu          a tenth of what is requested, or 1m
+    disk         1Mi of its own layer, 64Ki of logs, 16 inodes
+    processes    1
+
+A node itself uses 256Mi of memory, 2Gi of its disk, 1Gi of the one for images, 100m, 100 processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fakeapi.controlplane.kubelet.curves import Curve, draw
+from fakeapi.controlplane.kubelet.scripts import Steps
+from fakeapi.controlplane.kubelet.shapes import Amounts, Resources
+from policies.quantity import QuantityError, parse_quantity, units
+
+MI: Final = 2**20
+
+NODE: Final[Mapping[str, int]] = {
+    "cpu": 100 * 10**6,
+    "memory": 256 * MI,
+    "disk": 2048 * MI,
+    "images": 1024 * MI,
+    "inodes": 50_000,
+    "processes": 100,
+}
+_CONTAINER: Final[Mapping[str, int]] = {
+    "cpu": 10**6,
+    "memory": 16 * MI,
+    "disk": MI,
+    "logs": 64 * 2**10,
+    "inodes": 16,
+    "processes": 1,
+}
+_LASTING: Final = ("disk", "logs", "inodes")
+
+
+def amount(amounts: Amounts | None, name: str) -> int:
+    """Give an amount of a list in nanos; 0 if it is not there, or makes no sense."""
+    try:
+        return parse_quantity(str((amounts or {}).get(name, 0)))
+    except QuantityError:
+        return 0
+
+
+def usual(name: str, resources: Resources | None) -> int:
+    """Give what a container uses of something if nobody says how much."""
+    asked = amount(resources.requests if resources else None, name)
+    if name == "memory" and asked:
+        return units(asked) // 2
+    if name == "cpu" and asked:
+        return asked // 10
+    return _CONTAINER[name]
+
+
+def curve_of(name: str, first: int, steps: Steps) -> Curve:
+    """Give the curve of something that is used."""
+    return draw(first, steps.get(name, ()))
+
+
+def lasts(name: str) -> bool:
+    """Tell whether what a container has used is still there when it has ended."""
+    return name in _LASTING
