@@ -72,12 +72,12 @@ class Api:
         self.builtin = kinds
         self.outbox = Outbox()
         self.services: MutableMapping[str, str] = {}
-        uid, sources = sources.uid, self.outbox.steady(sources)
+        uid, self._renewals = sources.uid, Renewals(store, sources.timestamp)
+        sources = self.outbox.steady(sources)
         self._definitions = Definitions(store, kinds)
         self._converter = Converter(store, self.outbox, sources, self.services)
         self.objects = Forms(store, self._definitions.stored, self._converter)
         self.webhooks = Webhooks(store, self.outbox, uid, self.services)
-        self._renewals = Renewals(store, sources.timestamp)
         self.node_proxy = NodeProxy()
         self.registry = Registry(self.objects, sources)
         self.tokens = IssuedTokens(sources.timestamp)

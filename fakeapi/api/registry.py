@@ -165,8 +165,10 @@ class Registry:
         creates = target.kind.create_on_update and not target.subresource
         if creates and self.store.get(target.kind, target.key) is None:
             check_url_name(target.name, metadata)
+            _check_uid(target, metadata, "")
             return self.create(target, document)
-        self._check_uid(target, metadata)
+        if metadata.get("uid"):
+            _check_uid(target, metadata, self.get(target).document()["metadata"]["uid"])
         return self.change(target, lambda _old: document)
 
     def change(self, target: Target, change: Change) -> Entry:
@@ -323,13 +325,13 @@ class Registry:
         if version not in ("", "0", old["metadata"]["resourceVersion"]):
             raise conflict(kind, name)
 
-    def _check_uid(self, target: Target, metadata: Mapping[str, Any]) -> None:
-        """Refuse (409) a replacement that was meant for an earlier object of this name."""
-        uid = metadata.get("uid")
-        present = self.get(target).document()["metadata"]["uid"] if uid else None
-        if uid and uid != present:
-            why = precondition_failed("UID", uid, str(present))
-            raise storage_conflict(target.kind, target.namespace, target.name, why)
+
+def _check_uid(target: Target, metadata: Mapping[str, Any], present: str) -> None:
+    """Refuse (409) a replacement that was meant for an earlier object of this name."""
+    uid = metadata.get("uid")
+    if uid and uid != present:
+        why = precondition_failed("UID", uid, present)
+        raise storage_conflict(target.kind, target.namespace, target.name, why)
 
 
 def _applied(kind: Kind, live: Document, config: Configuration, writer: Writer) -> Document:

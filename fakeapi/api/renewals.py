@@ -40,44 +40,45 @@ REMEMBERED: Final = 50_000
 _BEAT: Final = re.compile(
     rb"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{6})?Z"  # whatever kind of time it is
 )
-_MARK: Final = "\ue000{}\ue000"
-_VERSION, _TIME, _BEATEN = (_MARK.format(name) for name in ("version", "time", "beat"))
-_V, _T, _B = (mark.encode() for mark in (_VERSION, _TIME, _BEATEN))
-_CUT: Final = re.compile(b"(" + b"|".join((_V, _T, _B)) + b")")
+_VERSION, _TIME, _BEATEN = (f"\ue000{name}\ue000" for name in ("version", "time", "beat"))
+_MARKS: Final = tuple(mark.encode() for mark in (_VERSION, _TIME, _BEATEN))
+_BEAT_AT: Final = 2
+_CUT: Final = re.compile(b"(" + b"|".join(_MARKS) + b")")
+
+Values = tuple[bytes, bytes, bytes]
+"""What differs from renewal to renewal: version, time (b"" without managedFields), and beat."""
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """What differs from renewal to renewal; ``time`` is "" where managedFields are not kept."""
-
-    version: bytes
-    time: bytes
-    beat: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Form:
-    """JSON with marks in place of values, cut at the marks; every second piece is a mark."""
+    """JSON with marks in place of values; forms are equal if their marks and their rest are."""
 
-    pieces: tuple[bytes, ...]
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        pieces = _CUT.split(orjson.dumps(document))  # every second one is a mark
+        self._marks = tuple(_MARKS.index(mark) for mark in pieces[1::2])
+        self._format = b"%b".join(literal.replace(b"%", b"%%") for literal in pieces[::2])
+        before = self._marks.index(_BEAT_AT) if _BEAT_AT in self._marks else 0
+        self._begin = sum(map(len, pieces[: 2 * before + 1 : 2]))
+        self._marks_before = self._marks[:before]
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Form:
-        """Cut a document that bears marks."""
-        return cls(tuple(_CUT.split(orjson.dumps(document))))
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Form):
+            return NotImplemented
+        return (self._marks, self._format) == (other._marks, other._format)
+
+    def __hash__(self) -> int:
+        return hash((self._marks, self._format))
 
     def fill(self, values: Values) -> bytes:
         """Put values in place of the marks."""
-        given = {_V: values.version, _T: values.time, _B: values.beat}
-        return b"".join([given.get(piece, piece) for piece in self.pieces])
+        return self._format % tuple([values[mark] for mark in self._marks])
 
     def beat_of(self, body: bytes, known: Values) -> bytes | None:
         """Give the beat of a body that has this form, and else the known values; None if not."""
-        begin = len(Form(self.pieces[: self.pieces.index(_B)]).fill(known))
-        beat = body[begin : begin + len(known.beat)]
+        begin = self._begin + sum([len(known[mark]) for mark in self._marks_before])
+        beat = body[begin : begin + len(known[_BEAT_AT])]
         if _BEAT.fullmatch(beat) is None:
             return None
-        return beat if self.fill(Values(known.version, known.time, beat)) == body else None
+        return beat if self.fill((*known[:_BEAT_AT], beat)) == body else None
 
 
 @dataclass(slots=True)
@@ -110,12 +111,12 @@ class Renewals:
         known = self._known.get(request.path)
         if known is None or request.query or known.asked != _asked(request):
             return None
-        values = known.values
-        beat = known.sent.beat_of(request.body, values)
+        _, last_time, last_beat = known.values
+        beat = known.sent.beat_of(request.body, known.values)
         time = self._timestamp(0).encode()
-        if beat is None or beat == values.beat or time < values.time:
+        if beat is None or beat == last_beat or time < last_time:
             return None
-        values = Values(str(self._store.version + 1).encode(), time, beat)
+        values = (str(self._store.version + 1).encode(), time, beat)
         try:
             known.entry = self._store.renew(known.entry, known.stored.fill(values))
         except StaleError:
@@ -196,8 +197,8 @@ def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | 
     ours, theirs = _last_entry(before, write), _last_entry(after, write)
     if ours is None or theirs is None:
         return None
-    old = Values(str(write.before.version).encode(), ours.get("time", "").encode(), beat.encode())
-    new = Values(str(write.after.version).encode(), theirs.get("time", "").encode(), beat.encode())
+    old = _values(write.before, ours, beat)
+    new = _values(write.after, theirs, beat)
     forms = [
         _form(heartbeat, write, document, sent, values)
         for document, values in ((before, old), (after, new), (sent, old))
@@ -207,6 +208,10 @@ def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | 
     if forms[1].fill(new) != write.after.raw or forms[2].fill(old) != request.body:
         return None
     return _Known(write.after, _asked(request), forms[2], forms[1], new)
+
+
+def _values(entry: Entry, manager: Mapping[str, Any], beat: str) -> Values:
+    return str(entry.version).encode(), manager.get("time", "").encode(), beat.encode()
 
 
 def _agree(sent: Document, before: Document) -> bool:
@@ -230,11 +235,11 @@ def _form(
 ) -> Form:
     """Mark the values in a document, and cut it there; the document is marked in place."""
     metadata = document.get("metadata") or {}
-    if metadata.get("resourceVersion", "").encode() == values.version:
+    if metadata.get("resourceVersion", "").encode() == values[0]:
         metadata["resourceVersion"] = _VERSION
     entry = _last_entry(document, write)
     if entry:
         entry["time"] = _TIME
     for holder in heartbeat.holders(document, sent):
         holder[heartbeat.name] = _BEATEN
-    return Form.of(document)
+    return Form(document)

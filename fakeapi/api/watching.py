@@ -63,6 +63,7 @@ class Watch:
         self._store = store
         self._prefix = f"{namespace}/" if namespace else ""
         self._selection = selection
+        self._shows_all = not namespace and not selection
         self._initial: deque[Entry] = deque()
         self._version = options.at_least
         self._announce_end = False
@@ -171,6 +172,8 @@ class Watch:
         return None
 
     def _shows(self, entry: Entry | None) -> bool:
+        if self._shows_all:
+            return entry is not None
         return (
             entry is not None
             and entry.key.startswith(self._prefix)

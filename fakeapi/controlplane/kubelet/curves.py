@@ -53,11 +53,11 @@ class Curve:
         """Give the first time at which the amount is greater than ``limit``; None for never."""
         begin, before = self.points[0]
         for end, after in self.points:
-            if before > limit:
-                return begin
-            if after > limit:
-                rise = after - before
-                return begin - (before - limit - 1) * (end - begin) // rise if end > begin else end
+            time = end
+            if after > limit >= before and end > begin:
+                time = begin - (before - limit - 1) * (end - begin) // (after - before)
+            if after > limit and self.at(time) > limit:  # else it falls at once, at that time
+                return time
             begin, before = end, after
         return None
 

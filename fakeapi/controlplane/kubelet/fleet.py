@@ -7,7 +7,7 @@ the UID of the pod; the thinking is done when its turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,6 +61,7 @@ class Fleet:
         self.nodes = NodeSink(self)
         self.pods = PodSink(self)
         self._strays: dict[str, dict[str, Seen[Pod]]] = {}
+        self._awaited: dict[str, list[Newcomer]] = {}
         self._clock = clock
         self.add = add
         self._blocks = Blocks()
@@ -119,11 +120,8 @@ class Fleet:
 
     def look_at_pods(self, host: Host) -> None:
         """Have all pods of a node looked at."""
-        for uid in host.guests:
+        for uid in (*host.guests, *host.waiting):
             self.add(Work("pod", uid))
-        for uid, newcomer in self.newcomers.items():
-            if newcomer.seen.object.spec.node_name == host.name:
-                self.add(Work("pod", uid))
 
     def lose_node(self, name: str) -> None:
         """Dismiss the kubelet of a node that has been deleted; nothing is said of its pods."""
@@ -132,6 +130,8 @@ class Fleet:
             return
         for uid in host.guests:
             del self.guests[uid]
+        for uid in host.waiting:
+            self._strays.setdefault(name, {})[uid] = self.newcomers.pop(uid).seen
         self.returning[name] = None
         self.add(Work("node", name))
 
@@ -150,12 +150,13 @@ class Fleet:
             self._strays.setdefault(name, {})[uid] = seen
         else:
             self.newcomers[uid] = Newcomer(seen)
+            self.hosts[name].waiting[uid] = None
             self.add(Work("pod", uid))
 
     def lose_pod(self, pod: Pod) -> None:
         """Forget a pod that is no more."""
         uid = pod.metadata.uid
-        self.newcomers.pop(uid, None)
+        self.turn_away(pod)
         self._strays.get(pod.spec.node_name, {}).pop(uid, None)
         known = self.guests.pop(uid, None)
         if known is not None:
@@ -165,10 +166,23 @@ class Fleet:
             host.room.leave(uid)
         self.make_way(uid)
 
+    def turn_away(self, pod: Pod) -> None:
+        """Forget that a pod wants to be let in."""
+        uid = pod.metadata.uid
+        if self.newcomers.pop(uid, None) is not None:
+            self.hosts[pod.spec.node_name].waiting.pop(uid, None)
+
+    def wait_for(self, newcomer: Newcomer, victims: Collection[str]) -> None:
+        """Have a pod that fits but for others wait for these to go."""
+        newcomer.passed = True
+        newcomer.waits = dict.fromkeys(victims)
+        for uid in victims:
+            self._awaited.setdefault(uid, []).append(newcomer)
+
     def make_way(self, uid: str) -> None:
         """Tell those that wait for a pod to go that it has gone."""
-        for newcomer in [each for each in self.newcomers.values() if uid in each.waits]:
-            del newcomer.waits[uid]
+        for newcomer in self._awaited.pop(uid, ()):
+            newcomer.waits.pop(uid, None)
             if not newcomer.waits:
                 self.add(Work("pod", newcomer.seen.object.metadata.uid))
 
@@ -181,7 +195,7 @@ class Fleet:
     def settle_in(self, host: Host, guest: Guest) -> None:
         """Note that a pod has been admitted."""
         uid = guest.pod.metadata.uid
-        self.newcomers.pop(uid, None)
+        self.turn_away(guest.pod)
         self.guests[uid] = host, guest
         host.guests[uid] = guest
         host.room.enter(guest.tenant)
@@ -215,6 +229,7 @@ class Fleet:
             guest.life.play(script, self._clock.now_ns())
         if guest.report.contradicted(pod.status.conditions) or pod.status.phase != guest.phase:
             guest.shown = 0
+        pod.forget_details()
         self.add(Work("pod", pod.metadata.uid))
 
 

@@ -49,6 +49,7 @@ class Guest:
 class Host:
     """A node whose kubelet is simulated; ``facts`` are what admission reads of it.
 
+    ``guests`` are its pods by UID, ``waiting`` the UIDs of those that have not been let in yet.
     ``pressures`` are the conditions of pressure that it reports, ``held`` all conditions as they
     were written last (empty: it has not registered), ``written`` the version that this gave it.
     ``quiet`` tells that it was found silent, ``problem`` what is wrong with its script.
@@ -63,6 +64,7 @@ class Host:
     addresses: PodAddresses
     room: Room = field(default_factory=Room)
     guests: dict[str, Guest] = field(default_factory=dict)
+    waiting: dict[str, None] = field(default_factory=dict)
     pressures: tuple[str, ...] = ()
     held: dict[str, bool] = field(default_factory=dict)
     written: int = 0

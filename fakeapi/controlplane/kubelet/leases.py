@@ -10,7 +10,7 @@ Source: k8s.io/component-helpers/apimachinery/lease/controller.go, pkg/kubelet/u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,7 +26,7 @@ from extender.kube.transport import TransportError
 NAMESPACE: Final = "kube-node-lease"
 DURATION_SECONDS: Final = 40
 
-_TOGETHER: Final = 50
+_TOGETHER: Final = 10
 _ATTEMPTS: Final = 5
 _RENEWED: Final = b'"renewTime":"'
 _WIDTH: Final = len("2026-01-01T00:00:00.000000Z")
@@ -59,9 +59,13 @@ class Leases:
         self._leases.pop(node, None)
 
     async def renew(self, nodes: Sequence[str]) -> None:
-        """Renew the leases of some nodes, many of them at a time."""
-        for begin in range(0, len(nodes), _TOGETHER):
-            await asyncio.gather(*map(self._renew, nodes[begin : begin + _TOGETHER]))
+        """Renew the leases of some nodes, several of them at a time."""
+        left = iter(nodes)
+        await asyncio.gather(*(self._renew_all(left) for _ in nodes[:_TOGETHER]))
+
+    async def _renew_all(self, left: Iterator[str]) -> None:
+        for node in left:
+            await self._renew(node)
 
     async def _renew(self, node: str) -> None:
         lease = self._leases.get(node)

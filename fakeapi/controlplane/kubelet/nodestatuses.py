@@ -90,7 +90,7 @@ def node_object(registration: Registration, index: int) -> Document:
     return node
 
 
-def full_status(node: Node, address: str, now: int) -> Document:
+def full_status(node: Node, address: str) -> Document:
     """Give what a kubelet that starts writes about its node, but for the conditions."""
     name, status = node.metadata.name, node.status
     capacity: Amounts = {**CAPACITY, **(status.capacity or {})}
@@ -105,7 +105,7 @@ def full_status(node: Node, address: str, now: int) -> Document:
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": {
             "architecture": "amd64",
-            "bootID": str(uuid5(machine, rfc3339(now))),
+            "bootID": str(uuid5(machine, "boot")),
             "containerRuntimeVersion": "containerd://2.1.0",
             "kernelVersion": "6.12.0",
             "kubeProxyVersion": "",

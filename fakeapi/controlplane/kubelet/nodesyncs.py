@@ -103,14 +103,13 @@ class NodeSyncs:
     async def _begin(self, host: Host, held: dict[str, bool], now: int) -> None:
         """Register a node: all of its status, as a kubelet that starts writes it."""
         listed = conditions(host.node, held, now)
-        status = {**full_status(host.node, host.address, now), "conditions": listed}
+        status = {**full_status(host.node, host.address), "conditions": listed}
         await self._patch(host, {"status": status})
         host.held = held
         await self._tell(host, "Starting", "Starting kubelet.")
         await self._tell(host, EVENTS["Ready"][held["Ready"]])
         if self._fleet.returning.pop(host.name, "") is None:
             await self._find_pods(host)
-        self._fleet.look_at_pods(host)
 
     async def _find_pods(self, host: Host) -> None:
         """Take in the pods that a node had when it was deleted."""

@@ -45,7 +45,9 @@ class _Counts:
 
 
 def phase_of(life: PodLife, now: int) -> str:
-    """Give the pod's phase."""
+    """Give the pod's phase; what others have said of its end stands."""
+    if life.pod.finished:
+        return life.pod.status.phase
     over = life.ended is not None
     if over and life.ending is not None and life.ending.reason:
         return "Failed"

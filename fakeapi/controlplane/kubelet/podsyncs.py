@@ -54,7 +54,8 @@ class PodSyncs:
         now = self._clock.now_ns()
         if host.silent(now):
             return None  # when it speaks again, all of its pods are looked at
-        self._heed_deletion(guest, now)
+        guest.life.advance(now)
+        self._heed_others(guest, now)
         guest.life.advance(now)
         await self._report(host, guest, now)
         if guest.life.ended is not None:
@@ -83,9 +84,8 @@ class PodSyncs:
                 await self._reject(pod, decision, now)
                 return False
             if decision.victims:
-                newcomer.passed = True
-                newcomer.waits = dict.fromkeys(decision.victims)
-                await self._preempt(host, decision.victims, now)
+                self._fleet.wait_for(newcomer, decision.victims)
+                self._preempt(host, decision.victims, now)
                 return False
         self._welcome(host, pod, tenant, now)
         return True
@@ -99,18 +99,18 @@ class PodSyncs:
                 host.addresses.keep(pod.metadata.uid, pod.status.pod_ip)
         else:
             life = PodLife.admit(pod, script, now)
+        pod.forget_details()
         self._fleet.settle_in(host, Guest(life, report, tenant))
 
-    def _heed_deletion(self, guest: Guest, now: int) -> None:
-        meta = guest.pod.metadata
-        if not meta.deleting:
-            return
+    def _heed_others(self, guest: Guest, now: int) -> None:
+        """End a pod that has been told to go, or of which others say that it has ended."""
+        meta, life = guest.pod.metadata, guest.life
+        if guest.pod.finished and life.ending is None:
+            life.end(Ending(now, now + life.grace))
         grace = (meta.deletion_grace_period_seconds or 0) * SECOND
-        ending = guest.life.ending
-        if ending is None or guest.heeded != grace:
+        if meta.deleting and guest.heeded != grace:
             guest.heeded = grace
-            guest.life.advance(now)
-            guest.life.end(Ending(now, now + grace))
+            life.end(Ending(now, now + grace))
 
     async def _report(self, host: Host, guest: Guest, now: int) -> None:
         """Write a pod's status if it has changed, and tell what has happened."""
@@ -150,12 +150,12 @@ class PodSyncs:
 
     async def _reject(self, pod: Pod, why: Rejection, now: int) -> None:
         meta = pod.metadata
-        self._fleet.newcomers.pop(meta.uid, None)
         patch = rejection_patch(meta.uid, meta.generation, why.reason, why.message, now)
-        await self._tell(pod, Story("rejected", why.reason, why.message, warning=True))
         await self._patch(pod, orjson.dumps(patch))
+        self._fleet.turn_away(pod)
+        await self._tell(pod, Story("rejected", why.reason, why.message, warning=True))
 
-    async def _preempt(self, host: Host, victims: Iterable[str], now: int) -> None:
+    def _preempt(self, host: Host, victims: Iterable[str], now: int) -> None:
         """Have pods end to make room for a critical one."""
         for uid in victims:
             guest = host.guests[uid]

@@ -166,6 +166,11 @@ class Pod(Struct):
         """Whether it has run to its end."""
         return self.status.phase in ("Succeeded", "Failed")
 
+    def forget_details(self) -> None:
+        """Drop what is read of a status only once."""
+        status = self.status
+        status.conditions = status.init_container_statuses = status.container_statuses = None
+
     @property
     def reference(self) -> ObjectReference:
         """What an event about it refers to."""

@@ -19,6 +19,7 @@ from fakeapi.controlplane.kubelet.containers import ContainerLife, Exited, Role,
 from fakeapi.controlplane.kubelet.durations import spell_seconds
 from fakeapi.controlplane.kubelet.lives import PodLife
 from fakeapi.controlplane.kubelet.phases import Verdict, phase_of, verdicts
+from fakeapi.controlplane.kubelet.shapes import Resources
 from fakeapi.controlplane.shapes import Condition
 
 Document = dict[str, Any]
@@ -161,11 +162,18 @@ def _container(container: ContainerLife, life: PodLife, now: int) -> Document:
     }
     if begun:
         document["containerID"] = state.id if isinstance(state, Exited) else container.id
-    if isinstance(state, Running) and container.role is not Role.INIT and spec.resources:
-        amounts = {"requests": spec.resources.requests, "limits": spec.resources.limits}
-        document["resources"] = {name: found for name, found in amounts.items() if found}
-        document["allocatedResources"] = spec.resources.requests or {}
+    if isinstance(state, Running) and container.role is not Role.INIT:
+        document |= _resources(spec.resources)
     return document
+
+
+def _resources(resources: Resources | None) -> Document:
+    """Tell what a running container has: what it was given when it was admitted."""
+    if resources is None or not (resources.requests or resources.limits):
+        return {}
+    amounts = {"requests": resources.requests, "limits": resources.limits}
+    in_force = {name: found for name, found in amounts.items() if found}
+    return {"resources": in_force, "allocatedResources": resources.requests or {}}
 
 
 def _state(state: Waiting | Running | Exited) -> Document:

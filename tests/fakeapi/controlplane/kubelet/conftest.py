@@ -1,0 +1,26 @@
+"""Stages on which kubelets act."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from fakeapi import VirtualCluster
+from tests.fakeapi.controlplane.kubelet.stages import KubeletStage
+
+SetKubelets = Callable[..., Awaitable[KubeletStage]]
+
+
+@pytest.fixture
+async def kubelets() -> AsyncIterator[SetKubelets]:
+    """Give stages with kubelets, and whatever else is to run; they end with the test."""
+    async with AsyncExitStack() as stack:
+
+        async def create(script: Any = "", run: str = "kubelet", seed: int = 0) -> KubeletStage:
+            cluster = VirtualCluster(run=run, kubelet=script, seed=seed)
+            return KubeletStage(await stack.enter_async_context(cluster))
+
+        yield create

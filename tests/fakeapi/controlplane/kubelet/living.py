@@ -1,0 +1,105 @@
+"""Pods whose lives are played without any server, and told as one line for each thing that shows.
+
+    1    Running  ready    a:run b:run
+
+stands for: a second after it was admitted the pod is Running and ready, both its containers run. A
+container is told by its state (``run``; ``wait`` or ``stop`` with a short reason or the exit code),
+an asterisk if it is ready, and how often it has been restarted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from fakeapi.clock import START_NS
+from fakeapi.controlplane.kubelet.durations import SECOND
+from fakeapi.controlplane.kubelet.lives import Ending, PodLife
+from fakeapi.controlplane.kubelet.parsing import parse_pod_script
+from fakeapi.controlplane.kubelet.shapes import Pod, decode_pod
+from fakeapi.controlplane.kubelet.statuses import Document, Place, Report, status_patch
+
+_SHORT: Final = {
+    "ContainerCreating": "new",
+    "PodInitializing": "init",
+    "CrashLoopBackOff": "backoff",
+    "ImagePullBackOff": "pull",
+}
+
+PLACE: Final = Place("172.16.0.2", "10.0.0.2")
+
+
+def container(name: str, **fields: Any) -> Document:
+    """Build a container."""
+    return {"name": name, "image": f"{name}:1", **fields}
+
+
+def pod_of(*containers: Document, **spec: Any) -> Pod:
+    """Build a pod as a kubelet reads it."""
+    document = {
+        "metadata": {"name": "p", "namespace": "default", "uid": "u", "generation": 1},
+        "spec": {"nodeName": "n", "containers": list(containers), **spec},
+    }
+    return decode_pod(msgspec.Raw(orjson.dumps(document))).object
+
+
+def admitted(pod: Pod, script: str = "{}") -> PodLife:
+    """Begin a pod's life at the beginning of time."""
+    return PodLife.admit(pod, parse_pod_script(script), START_NS)
+
+
+def seconds(number: float) -> int:
+    """Give a moment of the story in nanoseconds since the epoch."""
+    return START_NS + round(number * SECOND)
+
+
+class Telling:
+    """A life, and what a kubelet would have written of it."""
+
+    def __init__(self, life: PodLife) -> None:
+        self.life = life
+        self.report = Report()
+
+    def status(self, at: float) -> Document:
+        """Give the status that would be written at a time."""
+        self.life.advance(seconds(at))
+        status: Document = status_patch(self.life, self.report, PLACE, seconds(at))["status"]
+        return status
+
+    def until(self, end: float, told: float | None = None, grace: float = 30) -> list[str]:
+        """Tell what shows until a time; ``told`` to end at a time, with a grace period."""
+        return list(self._lines(end, told, grace))
+
+    def _lines(self, end: float, told: float | None, grace: float) -> Iterator[str]:
+        now: int | None = START_NS
+        while now is not None and now <= seconds(end):
+            if told is not None and now == seconds(told):
+                self.life.advance(now)
+                self.life.end(Ending(now, now + round(grace * SECOND)))
+            at = (now - START_NS) / SECOND
+            yield f"{at:g} {_line(self.status(at))}"
+            after = self.life.next_moment(now)
+            waits = told is not None and now < seconds(told)
+            moments = [m for m in (after, seconds(told or 0) if waits else None) if m is not None]
+            now = min(moments, default=None)
+
+
+def _line(status: Document) -> str:
+    listed = [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]
+    [ready] = [c["status"] for c in status["conditions"] if c["type"] == "Ready"]
+    parts = [status["phase"], *(["ready"] if ready == "True" else []), *map(_container, listed)]
+    return " ".join(parts)
+
+
+def _container(status: Document) -> str:
+    [(kind, state)] = status["state"].items()
+    how = {
+        "running": lambda: "run",
+        "waiting": lambda: f"wait({_SHORT[state['reason']]})",
+        "terminated": lambda: f"stop({state['exitCode']})",
+    }[kind]()
+    count = str(status["restartCount"] or "")
+    return f"{status['name']}:{how}{'*' if status['ready'] else ''}{count}"

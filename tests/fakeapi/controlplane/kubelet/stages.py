@@ -1,0 +1,94 @@
+"""Worlds with simulated kubelets, and short ways to look at what they do."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from extender.kube.client import PatchType
+from extender.kube.resources import LEASES, NODES, PODS, ObjectPath
+from fakeapi import VirtualCluster
+from tests.fakeapi.controlplane.stage import Document, Stage, decode
+
+SCRIPT: Final = "kubelet.fakeapi/script"
+
+
+def node(name: str, **capacity: str) -> Document:
+    """Build a node that knows nothing of itself but, perhaps, its capacity."""
+    document: Document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    return {**document, "status": {"capacity": capacity, "allocatable": capacity}}
+
+
+def pod(name: str, node: str = "n", *, script: str = "", **spec: Any) -> Document:
+    """Build a pod that is bound to a node."""
+    containers = spec.pop("containers", [{"name": "c", "image": "nginx:1"}])
+    metadata: Document = {"name": name, "namespace": "default"}
+    if script:
+        metadata["annotations"] = {SCRIPT: script}
+    finalizers = spec.pop("finalizers", None)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    spec = {"nodeName": node, "containers": containers, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+class KubeletStage(Stage):
+    """A stage with kubelets on it."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        super().__init__(cluster)
+
+    async def pod(self, name: str) -> Document:
+        """Give a pod that is there."""
+        found = await self.get(PODS, name)
+        assert found is not None, f"there is no pod {name}"
+        return found
+
+    async def status(self, name: str) -> Document:
+        """Give a pod's status."""
+        status: Document = (await self.pod(name))["status"]
+        return status
+
+    async def phases(self) -> dict[str, str]:
+        """Give all pods' phases, those of ready ones with an asterisk."""
+        listed = (await self.client.list(PODS, decode)).items
+        return {each["metadata"]["name"]: _phase(each["status"]) for each in listed}
+
+    async def run(self, *pods: Document) -> None:
+        """Create pods."""
+        for each in pods:
+            await self.create(PODS, each)
+
+    async def conditions(self, name: str) -> dict[str, str]:
+        """Give the statuses of a node's conditions."""
+        found = await self.get(NODES, name)
+        assert found is not None
+        return {each["type"]: each["status"] for each in found["status"]["conditions"]}
+
+    async def renewed(self, name: str) -> str:
+        """Give the time of a node's lease."""
+        lease = await self.get(LEASES, name, "kube-node-lease")
+        assert lease is not None
+        time: str = lease["spec"]["renewTime"]
+        return time
+
+    async def say(self, resource: Any, name: str, script: str) -> None:
+        """Give an object a script of its own."""
+        await self.patch(resource, name, {"metadata": {"annotations": {SCRIPT: script}}})
+
+    async def asked(self, node: str, path: str) -> Any:
+        """Ask a node through the server's proxy."""
+        raw = await self.client.get(ObjectPath(f"/api/v1/nodes/{node}/proxy/{path}"), bytes)
+        return orjson.loads(raw) if raw.startswith(b"{") else raw.decode()
+
+    async def report(self, name: str, status: Document) -> None:
+        """Write into a pod's status, as controllers do."""
+        path = PODS.object(name, "default").subresource("status")
+        body = orjson.dumps({"status": status})
+        await self.client.patch(path, PatchType.STRATEGIC, body, decode)
+
+
+def _phase(status: Document) -> str:
+    ready = [c["status"] for c in status.get("conditions", ()) if c["type"] == "Ready"]
+    return f"{status['phase']}{'*' if ready == ['True'] else ''}"
