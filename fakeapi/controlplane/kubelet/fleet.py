@@ -144,7 +144,7 @@ class Fleet:
             self._take_over(known[1], seen)
         elif uid in self.newcomers:
             self.newcomers[uid].seen = seen
-        elif not name or pod.finished:
+        elif not name or (pod.finished and not pod.metadata.deleting):
             self._strays.get(name, {}).pop(uid, None)
         elif name not in self.hosts:
             self._strays.setdefault(name, {})[uid] = seen

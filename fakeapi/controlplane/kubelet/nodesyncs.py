@@ -64,6 +64,9 @@ class NodeSyncs:
             host.quiet = True
         else:
             await self._speak(host, now)
+            if host.quiet:
+                host.quiet = False
+                self._fleet.look_at_pods(host)
         moment = host.next_turn(now)
         return None if moment is None else max(moment - now, 1) / SECOND
 
@@ -90,9 +93,6 @@ class NodeSyncs:
             before = host.held
             await self._patch(host, {"status": {"conditions": conditions(host.node, held, now)}})
             host.held = held
-            if host.quiet:
-                host.quiet = False
-                self._fleet.look_at_pods(host)
             for type_ in [each for each in _TYPES if held[each] != before[each]]:
                 await self._tell(host, EVENTS[type_][held[type_]])
         problem = wrong_script(host.node.metadata.annotations, parse_node_script)
@@ -110,6 +110,7 @@ class NodeSyncs:
         await self._tell(host, EVENTS["Ready"][held["Ready"]])
         if self._fleet.returning.pop(host.name, "") is None:
             await self._find_pods(host)
+        self._fleet.look_at_pods(host)  # those that were there before it
 
     async def _find_pods(self, host: Host) -> None:
         """Take in the pods that a node had when it was deleted."""

@@ -69,7 +69,7 @@ class PodSyncs:
         """Admit a pod, reject it, or have it wait for others to go."""
         pod, now = newcomer.seen.object, self._clock.now_ns()
         host = self._fleet.hosts.get(pod.spec.node_name)
-        if host is None or newcomer.waits or host.silent(now):
+        if host is None or not host.held or newcomer.waits or host.silent(now):
             return False
         try:
             model = decode_model(newcomer.seen.raw, NEWEST)
@@ -77,8 +77,7 @@ class PodSyncs:
             await self._reject(pod, Rejection("UnexpectedAdmissionError", str(error)), now)
             return False
         tenant = Tenant.of(model, pod)
-        known = bool(pod.status.start_time) or pod.status.phase == "Running"
-        if not (known or newcomer.passed or pod.metadata.deleting):
+        if not (_has_lived(pod) or newcomer.passed or pod.metadata.deleting):
             decision = admit(model, tenant, host.facts, host.room, NEWEST)
             if isinstance(decision, Rejection):
                 await self._reject(pod, decision, now)
@@ -93,7 +92,7 @@ class PodSyncs:
     def _welcome(self, host: Host, pod: Pod, tenant: Tenant, now: int) -> None:
         """Begin a pod's life here, or go on with it."""
         script, report = self._fleet.pod_script(pod), Report.read(pod.status.conditions)
-        if pod.status.start_time or pod.status.phase == "Running":
+        if _has_lived(pod):
             life = adopt(pod, script, now)
             if pod.status.pod_ip and not pod.spec.host_network:
                 host.addresses.keep(pod.metadata.uid, pod.status.pod_ip)
@@ -180,6 +179,11 @@ class PodSyncs:
             return
         tell = self._recorder.warning if story.warning else self._recorder.normal
         await tell(pod.reference, story.reason, story.message)
+
+
+def _has_lived(pod: Pod) -> bool:
+    """Tell whether a kubelet has let the pod in before."""
+    return bool(pod.status.start_time) or pod.status.phase == "Running" or pod.finished
 
 
 def _path(meta: Meta) -> ObjectPath:

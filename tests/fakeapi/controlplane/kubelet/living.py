@@ -96,10 +96,10 @@ def _line(status: Document) -> str:
 
 def _container(status: Document) -> str:
     [(kind, state)] = status["state"].items()
-    how = {
-        "running": lambda: "run",
-        "waiting": lambda: f"wait({_SHORT[state['reason']]})",
-        "terminated": lambda: f"stop({state['exitCode']})",
-    }[kind]()
+    how = "run"
+    if kind == "waiting":
+        how = f"wait({_SHORT[state['reason']]})"
+    elif kind == "terminated":
+        how = f"stop({state['exitCode']})"
     count = str(status["restartCount"] or "")
     return f"{status['name']}:{how}{'*' if status['ready'] else ''}{count}"

@@ -37,7 +37,7 @@ async def delete(stage: KubeletStage, name: str, grace: int | None = None) -> No
 
 async def history(stage: KubeletStage, name: str) -> list[str]:
     """Tell how a pod's phase went, and that it was told to go, in the order of the writes."""
-    told = []
+    told: list[str] = []
     for change in stage.cluster.history("pods", "default", name):
         marks = "!" if "deletionTimestamp" in change.object["metadata"] else ""
         line = f"{change.type} {change.object['status']['phase']}{marks}"

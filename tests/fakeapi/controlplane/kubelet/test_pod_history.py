@@ -1,0 +1,181 @@
+"""Pods under any interleaving: deletes, finalizers, namesakes, restarts, silence, meddling.
+
+Whatever happens, and however far the kubelets come in between:
+
+- a pod that has ended never runs again, and restarts are never taken back;
+- no two pods that run have the same address;
+- no pod is written to that was meant to be another one (nothing is said of its containers that
+  another one's did).
+
+When everything has come to rest, and no node is silent: whoever was told to go and is held by
+nothing is gone, and everybody else is as its script has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from extender.kube.api_error import ApiError
+from extender.kube.resources import NODES, PODS
+from tests.fakeapi.controlplane.kubelet.stages import SCRIPT, KubeletStage, node, pod
+from tests.fakeapi.controlplane.machine import WorldMachine
+from tests.fakeapi.controlplane.stage import Document
+
+NAMES: Final = ("p", "q")
+HOLD: Final = "example.com/hold"
+SCRIPTS: Final = {
+    "{}": "Running",
+    "{stop: 20s}": "Running",
+    "{start: 15s}": "Running",
+    "{stages: [{after: 3s, exit: 1}]}": "looping",
+    "{stages: [{after: 3s, exit: 0}]}": "ending",
+    "{stages: [{after: 3s, ready: false}]}": "Running",
+    "{runs: [[{after: 3s, exit: 1}], []], failedPulls: 1}": "Running",
+}
+OVER: Final = ("Succeeded", "Failed")
+
+
+class PodsLiving(WorldMachine):
+    """A few names for pods on two nodes."""
+
+    run = "kubelet"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kubelets = KubeletStage(self.cluster)
+        self.stage.load(node("n", cpu="2"), node("m", cpu="2"))
+        self.come_to_rest(1)
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        where=st.sampled_from(["n", "n", "m"]),
+        script=st.sampled_from(sorted(SCRIPTS)),
+        policy=st.sampled_from(["Always", "OnFailure", "Never"]),
+        held=st.booleans(),
+    )
+    def a_pod_comes(self, name: str, where: str, script: str, policy: str, held: bool) -> None:  # noqa: FBT001
+        finalizers = [HOLD] if held else None
+        made = pod(name, where, script=script, restartPolicy=policy, finalizers=finalizers)
+        self._try(self.kubelets.run(made))
+
+    @rule(name=st.sampled_from(NAMES), grace=st.sampled_from([None, None, 0, 5]))
+    def a_pod_is_told_to_go(self, name: str, grace: int | None) -> None:
+        path = PODS.object(name, "default")
+        self._try(self.stage.client.delete(path, grace_period_seconds=grace))
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_pod_is_let_go(self, name: str) -> None:
+        self._try(self.stage.patch(PODS, name, {"metadata": {"finalizers": None}}))
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_pod_is_said_to_be_unready(self, name: str) -> None:
+        unready = {"type": "Ready", "status": "False"}
+        self._try(self.kubelets.report(name, {"conditions": [unready]}))
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_pod_is_said_to_have_failed(self, name: str) -> None:
+        self._try(self.kubelets.report(name, {"phase": "Failed"}))
+
+    @rule(name=st.sampled_from(["n", "m"]), silent=st.booleans())
+    def a_node_falls_silent_or_speaks(self, name: str, silent: bool) -> None:  # noqa: FBT001
+        said = "{stages: [{silent: true}]}" if silent else None
+        change = {"metadata": {"annotations": {SCRIPT: said}}}
+        self._try(self.stage.patch(NODES, name, change))
+
+    @rule(name=st.sampled_from(["n", "m"]))
+    def a_node_is_made_anew(self, name: str) -> None:
+        self._try(self.stage.delete(NODES, name))
+        self.stage.load(node(name, cpu="2"))
+
+    @rule()
+    def the_kubelets_start_anew(self) -> None:
+        part = self.cluster.control_plane["kubelet"]
+        self.do(part.stop())
+
+        async def start() -> None:
+            part.start()
+
+        self.do(start())
+
+    @invariant()
+    def what_has_ended_stays_so(self) -> None:
+        for before, after in self._changes():
+            phases = before["status"]["phase"], after["status"]["phase"]
+            assert phases[0] not in OVER or phases[0] == phases[1], phases
+            assert _restarts(before) <= _restarts(after)
+
+    @invariant()
+    def nobody_shares_an_address(self) -> None:
+        running = [each["status"] for each in self._pods() if each["status"]["phase"] == "Running"]
+        addresses = [status["podIP"] for status in running if "podIP" in status]
+        assert len(set(addresses)) == len(addresses)
+
+    def check(self) -> None:
+        for name in ("n", "m"):
+            self.a_node_falls_silent_or_speaks(name, silent=False)
+        self.come_to_rest(120)
+        for each in self._pods():
+            deleting = "deletionTimestamp" in each["metadata"]
+            assert not deleting or each["metadata"].get("finalizers"), each
+            assert not deleting or each["status"]["phase"] in OVER, each
+            if not deleting:
+                _check_at_rest(each, self._said_to_have_failed(each))
+
+    def _said_to_have_failed(self, pod: Document) -> bool:
+        """Tell whether it was somebody else who ended a pod."""
+        managers = {
+            entry["manager"]
+            for change in self.cluster.history("pods", "default", pod["metadata"]["name"])
+            if change.object["metadata"]["uid"] == pod["metadata"]["uid"]
+            and change.object["status"]["phase"] == "Failed"
+            for entry in change.object["metadata"]["managedFields"]
+            if "f:phase" in entry["fieldsV1"].get("f:status", {})
+        }
+        return bool(managers - {"kubelet"})
+
+    def _changes(self) -> list[tuple[Document, Document]]:
+        """Give the states of each pod, two that follow each other at a time."""
+        found, last = [], dict[str, Document]()
+        for change in self.cluster.history("pods"):
+            uid = change.object["metadata"]["uid"]
+            if uid in last:
+                found.append((last[uid], change.object))
+            last[uid] = change.object
+        return found
+
+    def _pods(self) -> list[Document]:
+        return list(list(self.cluster.history("pods").states())[-1])
+
+    def _try(self, act: Any) -> None:
+        """Do something that may be refused: the pod may be gone, or there already."""
+        try:
+            self.do(act)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+
+
+def _check_at_rest(pod: Document, said_to_have_failed: bool) -> None:  # noqa: FBT001
+    """Check a pod that nobody has told to go against its script, long after it came."""
+    fate = SCRIPTS[pod["metadata"]["annotations"][SCRIPT]]
+    policy, phase = pod["spec"]["restartPolicy"], pod["status"]["phase"]
+    expected = {
+        "Running": ("Running",),
+        "looping": ("Running",) if policy != "Never" else ("Failed",),
+        "ending": ("Running",) if policy == "Always" else ("Succeeded",),
+    }[fate]
+    if "runs" in pod["metadata"]["annotations"][SCRIPT] and policy == "Never":
+        expected = ("Failed",)
+    assert phase in expected or said_to_have_failed, (fate, policy, phase)
+
+
+def _restarts(pod: Document) -> int:
+    return sum(each["restartCount"] for each in pod["status"].get("containerStatuses", ()))
+
+
+TestPodsLiving = PodsLiving.TestCase
+TestPodsLiving.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
