@@ -24,8 +24,8 @@ from fakeapi.api.exporting import export
 from fakeapi.api.loading import flatten
 from fakeapi.api.management import Management
 from fakeapi.api.release import DEFAULT_RELEASE, Release
-from fakeapi.controlplane.kubelet.scripts import NOTHING_SAID, Playbook
 from fakeapi.api.requestlog import RequestRecord
+from fakeapi.controlplane.kubelet.scripts import NOTHING_SAID, Playbook
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
 

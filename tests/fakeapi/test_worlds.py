@@ -17,7 +17,7 @@ from extender.kube.resources import NAMESPACES, PODS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.api.comparing import compare
 from fakeapi.harness import SocketlessCluster
-from tests.fakeapi.controlplane.heartbeats import Kubelets
+from tests.fakeapi.controlplane.kubelet.stages import SCRIPT
 from tests.fakeapi.controlplane.stage import (
     CONFIG_MAPS,
     NODES,
@@ -92,20 +92,28 @@ async def test_a_world_is_written_down_over_http() -> None:
     assert document["items"] == cluster.export()
 
 
+NODES_COME = {"register": [{"name": "n{}", "count": 4}]}
+
+
+async def say(stage: Stage, node: str, *, silent: bool) -> None:
+    """Have a node's kubelet fall silent, or speak."""
+    script = "{stages: [{silent: true}]}" if silent else "{}"
+    await stage.patch(NODES, node, {"metadata": {"annotations": {SCRIPT: script}}})
+
+
 async def eventful(seed: int) -> bytes:
     """Live through some minutes in which things happen by the dice, and give the history."""
     rng = Random(seed)
-    async with VirtualCluster(run="all", seed=seed) as cluster:
+    async with VirtualCluster(run="all", seed=seed, kubelet=NODES_COME) as cluster:
         stage = Stage(cluster)
-        async with Kubelets(stage, ["n1", "n2", "n3"]) as kubelets:
-            await stage.create(NAMESPACES, {"metadata": {"generateName": "space-"}})
-            for _ in range(12):
-                await act(stage, kubelets, rng)
-                await stage.passes(rng.choice([0, 1, 10, 60]))
+        await stage.create(NAMESPACES, {"metadata": {"generateName": "space-"}})
+        for _ in range(12):
+            await act(stage, rng)
+            await stage.passes(rng.choice([0, 1, 10, 60]))
         return history(cluster)
 
 
-async def act(stage: Stage, kubelets: Kubelets, rng: Random) -> None:
+async def act(stage: Stage, rng: Random) -> None:
     number, node = rng.randrange(4), rng.choice(["n1", "n2", "n3"])
     match rng.randrange(6):
         case 0:
@@ -114,10 +122,8 @@ async def act(stage: Stage, kubelets: Kubelets, rng: Random) -> None:
             pod = running_pod("unused", node)
             pod["metadata"] = {"generateName": "web-", "namespace": "default"}
             await stage.create(PODS, pod)
-        case 2:
-            kubelets.silence(node)
-        case 3:
-            kubelets.wake(node)
+        case 2 | 3 as silent if await stage.get(NODES, node):
+            await say(stage, node, silent=silent == 2)
         case 4:
             how = rng.choice(list(Propagation))
             if await stage.get(CONFIG_MAPS, f"m{number}"):
@@ -163,18 +169,18 @@ async def test_ten_minutes_of_a_hundred_nodes() -> None:
     async with VirtualCluster(run="all") as cluster:
         stage = Stage(cluster)
         names = [f"node-{index:03}" for index in range(100)]
-        async with Kubelets(stage, names) as kubelets:
-            stage.load(*(running_pod(f"pod-{name}", name) for name in names))
-            await stage.passes(60)
-            kubelets.silence("node-042")
-            await stage.passes(540)
-            assert await stage.names(NODES) == names
-            gone = {f"pod-{name}" for name in names} - {
-                pod["metadata"]["name"]
-                for pod in list(cluster.history("pods").states())[-1]
-                if "deletionTimestamp" not in pod["metadata"]
-            }
-        assert gone == {"pod-node-042"}
+        stage.load(*(thing(name, kind="Node", namespace="") for name in names))
+        stage.load(*(running_pod(f"pod-{name}", name) for name in names))
+        await stage.passes(60)
+        await say(stage, "node-042", silent=True)
+        await stage.passes(540)
+        assert await stage.names(NODES) == names
+        gone = {f"pod-{name}" for name in names} - {
+            pod["metadata"]["name"]
+            for pod in list(cluster.history("pods").states())[-1]
+            if "deletionTimestamp" not in pod["metadata"]
+        }
+    assert gone == {"pod-node-042"}
 
 
 async def test_the_clock_is_moved_over_http() -> None:

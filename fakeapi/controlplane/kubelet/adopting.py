@@ -6,12 +6,12 @@ tells) goes on in its script where it was; others begin theirs now.
 
 from __future__ import annotations
 
+from extender.kube.times import moment
 from fakeapi.controlplane.kubelet.backoffs import FIRST, LONGEST, Backoff
 from fakeapi.controlplane.kubelet.containers import ContainerLife, Exited, Role, Running
 from fakeapi.controlplane.kubelet.lives import PodLife
 from fakeapi.controlplane.kubelet.scripts import PodScript
 from fakeapi.controlplane.kubelet.shapes import ContainerStatus, Pod, TerminatedState
-from fakeapi.controlplane.shapes import moment
 
 
 def adopt(pod: Pod, script: PodScript, now: int) -> PodLife:

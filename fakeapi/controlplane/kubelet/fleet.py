@@ -7,24 +7,31 @@ the UID of the pod; the thinking is done when its turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from extender.kube.clock import Clock
 from extender.kube.decoding import ObjectError
 from extender.kube.objects import decode_node as decode_facts
+from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.kubelet.addresses import Blocks, PodAddresses, node_address
+from fakeapi.controlplane.kubelet.durations import SECOND
 from fakeapi.controlplane.kubelet.hosts import Guest, Host
 from fakeapi.controlplane.kubelet.parsing import ScriptError, parse_node_script, parse_pod_script
 from fakeapi.controlplane.kubelet.scripts import NodeScript, Playbook, PodScript
 from fakeapi.controlplane.kubelet.shapes import SCRIPT, SIMULATED, Node, Pod, Seen
+from policies.eviction.configuration import INTERVAL_NS
 from policies.model import Node as Facts
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``pod`` by its UID, ``node`` by its name, ``lease`` and ``beat`` by the number of a slot."""
+    """What is to be looked at.
+
+    ``pod`` by its UID; ``node`` and ``pressure`` by its name; ``lease`` and ``beat`` by the number
+    of a slot.
+    """
 
     what: str
     name: str = ""
@@ -46,13 +53,13 @@ class Newcomer:
 
 
 class Fleet:
-    """The simulated nodes by name, and their pods by UID; ``add`` puts work into the queue.
+    """The simulated nodes by name, and their pods by UID; work about them goes into ``queue``.
 
     ``returning`` are the names of nodes that have been deleted: if one is made anew, its pods may
     still be there.
     """
 
-    def __init__(self, playbook: Playbook, clock: Clock, add: Callable[[Work], None]) -> None:
+    def __init__(self, playbook: Playbook, clock: Clock, queue: WorkQueue[Work]) -> None:
         self.playbook = playbook
         self.hosts: dict[str, Host] = {}
         self.guests: dict[str, tuple[Host, Guest]] = {}
@@ -63,7 +70,8 @@ class Fleet:
         self._strays: dict[str, dict[str, Seen[Pod]]] = {}
         self._awaited: dict[str, list[Newcomer]] = {}
         self._clock = clock
-        self.add = add
+        self._queue = queue
+        self.add = queue.add
         self._blocks = Blocks()
         self._count = 0
 
@@ -112,6 +120,14 @@ class Fleet:
         script = self.node_script(seen.object)
         if script != host.script:
             host.play(script, self._clock.now_ns())
+            self.look_for_pressure(host)
+
+    def look_for_pressure(self, host: Host, guest: Guest | None = None) -> None:
+        """Have a node's kubelet look at what is used in its next round; of a pod, or all."""
+        now = self._clock.now_ns()
+        host.note_unrest(now, guest)
+        left = INTERVAL_NS - (now - host.began) % INTERVAL_NS
+        self._queue.add_after(Work("pressure", host.name), left / SECOND)
 
     def speaks(self, name: str) -> bool:
         """Tell whether a node's kubelet says anything now."""
@@ -162,6 +178,7 @@ class Fleet:
         if known is not None:
             host, _ = known
             del host.guests[uid]
+            host.evicting.pop(uid, None)
             host.addresses.release(uid)
             host.room.leave(uid)
         self.make_way(uid)

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fakeapi.controlplane.kubelet.addresses import PodAddresses
+from fakeapi.controlplane.kubelet.containers import ContainerLife, Running
 from fakeapi.controlplane.kubelet.lives import PodLife
 from fakeapi.controlplane.kubelet.rooms import Room, Tenant
-from fakeapi.controlplane.kubelet.scripts import NodeScript, holds, next_turn
+from fakeapi.controlplane.kubelet.scripts import NodeScript, Steps, holds, next_turn
 from fakeapi.controlplane.kubelet.shapes import Node, Pod
 from fakeapi.controlplane.kubelet.statuses import Place, Report
 from fakeapi.controlplane.kubelet.usage import NODE, amount, curve_of
+from policies.eviction.filesystems import Reclaim
+from policies.eviction.hysteresis import State
 from policies.model import Node as Facts
 from policies.quantity import units
 
@@ -26,7 +29,8 @@ class Guest:
     ``written`` is the version that the last write gave it, ``phase`` the one that was written, and
     ``shown`` the hash of all that was written (0: it is to be written again). ``told`` are the
     things that events have been written about, ``heeded`` the grace period of the delete that has
-    been heeded, in nanoseconds, ``left`` whether the last delete has been sent.
+    been heeded, in nanoseconds, ``left`` whether the last delete has been sent, ``cleaned`` whether
+    what was left of its containers has been deleted.
     """
 
     life: PodLife
@@ -38,6 +42,7 @@ class Guest:
     told: dict[str, None] = field(default_factory=dict)
     heeded: int = -1
     left: bool = False
+    cleaned: bool = False
 
     @property
     def pod(self) -> Pod:
@@ -53,6 +58,10 @@ class Host:
     ``pressures`` are the conditions of pressure that it reports, ``held`` all conditions as they
     were written last (empty: it has not registered), ``written`` the version that this gave it.
     ``quiet`` tells that it was found silent, ``problem`` what is wrong with its script.
+
+    ``eviction`` is what its kubelet remembers of pressure, ``restless_until`` when what it and its
+    pods use will have come to rest, ``evicting`` the UIDs of pods that it evicts, and since when,
+    ``cleared`` how many bytes of images it has deleted.
     """
 
     index: int
@@ -70,6 +79,10 @@ class Host:
     written: int = 0
     quiet: bool = False
     problem: str = ""
+    eviction: State = field(default_factory=State)
+    restless_until: int = 0
+    evicting: dict[str, int] = field(default_factory=dict)
+    cleared: int = 0
 
     @property
     def name(self) -> str:
@@ -105,11 +118,39 @@ class Host:
 
     def use(self, name: str, now: int) -> int:
         """Give how much the node itself uses of something, beside its pods."""
-        return curve_of(name, NODE[name], self.script.steps).at(now - self.began)
+        used = curve_of(name, NODE[name], self.script.steps).at(now - self.began)
+        return max(0, used - self.cleared) if name == "images" else used
+
+    def clean_up(self, reclaim: Reclaim, now: int) -> None:
+        """Delete what nobody uses: what is left of pods that have ended, or images."""
+        if reclaim is Reclaim.CONTAINERS:
+            for guest in self.guests.values():
+                guest.cleaned = guest.cleaned or guest.life.ended is not None
+        else:
+            self.cleared += max(0, self.use("images", now) - NODE["images"])
+
+    def note_unrest(self, now: int, guest: Guest | None = None) -> None:
+        """Note that what is used has changed, and until when it goes on changing."""
+        moments = [now, *([] if guest is None else map(_settles, guest.life.containers))]
+        if guest is None:
+            moments.append(self.began + _last_step(self.script.steps))
+        self.restless_until = max(self.restless_until, *moments)
 
     def capacity(self, name: str) -> int:
         """Give the node's capacity of a resource in whole units."""
         return units(amount(self.node.status.capacity, name))
+
+
+def _settles(container: ContainerLife) -> int:
+    """Give when what a running container uses stops changing."""
+    if not isinstance(container.state, Running):
+        return 0
+    run = container.run
+    return container.origin + max(_last_step(run.steps), _last_step(run.volumes))
+
+
+def _last_step(steps: Steps) -> int:
+    return max((step.at + step.over for each in steps.values() for step in each), default=0)
 
 
 def pods_use(guests: Iterable[Guest], name: str, now: int) -> int:

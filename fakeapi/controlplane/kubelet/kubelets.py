@@ -15,9 +15,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from extender.kube.client import EVERYTHING, Client, Selection
+from extender.kube.client import EVERYTHING, Selection
 from extender.kube.controller import Controller
-from extender.kube.events import EventRecorder
+from extender.kube.events import EventWriter
 from extender.kube.informer import Informer, Sink
 from extender.kube.informers import end
 from extender.kube.logs import quiet_log
@@ -29,6 +29,7 @@ from fakeapi.controlplane.kubelet.leases import Leases
 from fakeapi.controlplane.kubelet.nodesyncs import NodeSyncs
 from fakeapi.controlplane.kubelet.outfits import NO_OUTFIT, Outfit
 from fakeapi.controlplane.kubelet.podsyncs import PodSyncs
+from fakeapi.controlplane.kubelet.pressuresyncs import PressureSyncs
 from fakeapi.controlplane.kubelet.pulses import Pulses
 from fakeapi.controlplane.kubelet.shapes import Node, Pod, Seen, decode_node, decode_pod
 from fakeapi.controlplane.part import Setting
@@ -45,12 +46,14 @@ class Kubelets:
         self._setting = setting
         self._outfit = outfit
         client, clock = outfit.client or setting.client, setting.clock
-        recorder = EventRecorder(client, clock, "kubelet") if outfit.playbook.events else None
+        self._events = EventWriter(client, clock, setting.rng)
+        recorder = self._events.recorder("kubelet") if outfit.playbook.events else None
         self._client = client
         self._queue: WorkQueue[Work] = WorkQueue(clock)
-        self._fleet = Fleet(outfit.playbook, clock, self._queue.add)
+        self._fleet = Fleet(outfit.playbook, clock, self._queue)
         self._pods = PodSyncs(self._fleet, client, clock, recorder)
         self._nodes = NodeSyncs(self._fleet, client, clock, recorder)
+        self._pressure = PressureSyncs(self._fleet, client, clock, recorder)
         leases = Leases(client, clock, self._fleet.speaks)
         self._pulses = Pulses(leases, self._nodes, self._queue, setting.rng)
         self.controller = Controller("kubelet", self._queue, self._sync)
@@ -71,6 +74,7 @@ class Kubelets:
         finally:
             leave()
             await end(tasks)
+            await self._events.flush()
 
     def _informer(
         self,
@@ -88,6 +92,8 @@ class Kubelets:
             return await self._pods.sync(work.name)
         if work.what == "node":
             return await self._look_at(work.name)
+        if work.what == "pressure":
+            return await self._pressure.sync(work.name)
         if work.what == "lease":
             return await self._pulses.lease(int(work.name))
         if work.what == "beat":

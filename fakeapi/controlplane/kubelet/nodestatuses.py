@@ -17,6 +17,8 @@ from fakeapi.controlplane.kubelet.scripts import Registration
 from fakeapi.controlplane.kubelet.shapes import Amounts, Node
 from fakeapi.controlplane.kubelet.usage import amount
 from fakeapi.controlplane.shapes import find_condition
+from policies.eviction.conditions import node_conditions
+from policies.eviction.signals import Pressure
 from policies.quantity import NANOS
 
 Document = dict[str, Any]
@@ -32,25 +34,11 @@ CAPACITY: Final[Mapping[str, str]] = {
 }
 """What a node has of which neither it nor a script says how much."""
 
-PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
+PRESSURES: Final = tuple(map(str, (Pressure.MEMORY, Pressure.DISK, Pressure.PID)))
 
-_WORDS: Final[Mapping[str, Mapping[bool, tuple[str, str]]]] = {
-    "MemoryPressure": {
-        True: ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
-        False: ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    },
-    "DiskPressure": {
-        True: ("KubeletHasDiskPressure", "kubelet has disk pressure"),
-        False: ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    },
-    "PIDPressure": {
-        True: ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
-        False: ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    },
-    "Ready": {
-        True: ("KubeletReady", "kubelet is posting ready status"),
-        False: ("KubeletNotReady", "container runtime is down"),
-    },
+_READY: Final = {
+    True: ("KubeletReady", "kubelet is posting ready status"),
+    False: ("KubeletNotReady", "container runtime is down"),
 }
 EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
     "MemoryPressure": {True: "NodeHasInsufficientMemory", False: "NodeHasSufficientMemory"},
@@ -120,14 +108,16 @@ def full_status(node: Node, address: str) -> Document:
 
 def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]:
     """Give all conditions of a node; ``held`` says of each type whether it is true."""
-    moment = rfc3339(now)
-    found = []
+    moment, found = rfc3339(now), []
+    said = node_conditions([Pressure(each) for each in PRESSURES if held[each]])
+    words = {str(each.type): (each.reason, each.message) for each in said}
+    words["Ready"] = _READY[held["Ready"]]
     for type_, holds in held.items():
         status = "True" if holds else "False"
         old = find_condition(node.status.conditions, type_)
         same = old is not None and old.status == status
         since = old.last_transition_time if old is not None and same else None
-        reason, message = _WORDS[type_][holds]
+        reason, message = words[type_]
         found.append(
             {
                 "type": type_,

@@ -94,10 +94,10 @@ class NodeSyncs:
             await self._patch(host, {"status": {"conditions": conditions(host.node, held, now)}})
             host.held = held
             for type_ in [each for each in _TYPES if held[each] != before[each]]:
-                await self._tell(host, EVENTS[type_][held[type_]])
+                self._tell(host, EVENTS[type_][held[type_]])
         problem = wrong_script(host.node.metadata.annotations, parse_node_script)
         if problem and problem != host.problem:
-            await self._warn(host, "InvalidScript", problem)
+            self._warn(host, "InvalidScript", problem)
         host.problem = problem
 
     async def _begin(self, host: Host, held: dict[str, bool], now: int) -> None:
@@ -106,11 +106,12 @@ class NodeSyncs:
         status = {**full_status(host.node, host.address), "conditions": listed}
         await self._patch(host, {"status": status})
         host.held = held
-        await self._tell(host, "Starting", "Starting kubelet.")
-        await self._tell(host, EVENTS["Ready"][held["Ready"]])
+        self._tell(host, "Starting", "Starting kubelet.")
+        self._tell(host, EVENTS["Ready"][held["Ready"]])
         if self._fleet.returning.pop(host.name, "") is None:
             await self._find_pods(host)
         self._fleet.look_at_pods(host)  # those that were there before it
+        self._fleet.look_for_pressure(host)
 
     async def _find_pods(self, host: Host) -> None:
         """Take in the pods that a node had when it was deleted."""
@@ -126,14 +127,14 @@ class NodeSyncs:
             self._fleet.take_over(host, seen)
             host.written = int(seen.object.metadata.resource_version or 0)
 
-    async def _tell(self, host: Host, reason: str, message: str = "") -> None:
+    def _tell(self, host: Host, reason: str, message: str = "") -> None:
         if self._recorder is not None:
             told = message or f"Node {host.name} status is now: {reason}"
-            await self._recorder.normal(host.node.reference, reason, told)
+            self._recorder.normal(host.node.reference, reason, told)
 
-    async def _warn(self, host: Host, reason: str, message: str) -> None:
+    def _warn(self, host: Host, reason: str, message: str) -> None:
         if self._recorder is not None:
-            await self._recorder.warning(host.node.reference, reason, message)
+            self._recorder.warning(host.node.reference, reason, message)
 
 
 def _status_of(name: str) -> ObjectPath:

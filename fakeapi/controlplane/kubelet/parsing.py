@@ -29,6 +29,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
+from extender.kube.kubelet_config import KubeletConfig
 from fakeapi.controlplane.kubelet.curves import Step
 from fakeapi.controlplane.kubelet.durations import parse_duration
 from fakeapi.controlplane.kubelet.scripts import (
@@ -46,6 +47,10 @@ from fakeapi.controlplane.kubelet.scripts import (
     Turn,
 )
 from fakeapi.controlplane.kubelet.shapes import SCRIPT
+from policies.eviction.configuration import Plan, planned
+from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM
+from policies.eviction.releases import NEWEST_EVICTION
+from policies.eviction.thresholds import ThresholdError
 from policies.quantity import QuantityError, parse_quantity, units
 
 ALWAYS: Final = 10**9
@@ -206,10 +211,15 @@ def _read(text: str | bytes, shape: type[T]) -> T:
     try:
         return msgspec.convert({} if found is None else found, shape)
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at ")
-        where = place.strip("`").removeprefix("$").removeprefix(".") or "(the document)"
-        told = f"{problem[:1].lower()}{problem[1:]}".replace("`", "")
-        raise ScriptError(f"{where}: {told}") from None
+        raise _misfit(error, "") from None
+
+
+def _misfit(error: msgspec.ValidationError, where: str) -> ScriptError:
+    """Turn msgspec's words into ours; ``where`` is the place of what was read."""
+    problem, _, place = str(error).partition(" - at ")
+    below = place.strip("`").removeprefix("$").removeprefix(".")
+    at = ".".join(filter(None, (where, below))) or "(the document)"
+    return ScriptError(f"{at}: {problem[:1].lower()}{problem[1:]}".replace("`", ""))
 
 
 def _match(document: _MatchDoc) -> Match:
@@ -291,13 +301,27 @@ def _node(document: _NodeDoc, where: str) -> NodeScript:
         pairs = ((at, told(stage)) for at, stage in zip(times, stages, strict=True))
         return tuple(Turn(at, to) for at, to in pairs if to is not None)
 
+    image_disk = units(_amount(document.image_disk, f"{where}imageDisk"))
     return NodeScript(
         steps=_steps(stages, times, place),
         silence=turns(lambda stage: stage.silent),
         readiness=turns(lambda stage: stage.ready),
-        image_disk=units(_amount(document.image_disk, f"{where}imageDisk")),
+        image_disk=image_disk,
         config=document.config,
+        plan=_plan(document.config, image_disk, f"{where}config"),
     )
+
+
+def _plan(config: Mapping[str, Any], image_disk: int, where: str) -> Plan:
+    layout = DEDICATED_IMAGES if image_disk else ONE_FILESYSTEM
+    try:
+        given = msgspec.convert(config, KubeletConfig)
+        return planned(given.configuration(layout, NEWEST_EVICTION))
+    except ThresholdError as error:
+        place = f"{where}.{error.field}" if error.field else where
+        raise ScriptError(f"{place}: {error}") from None
+    except msgspec.ValidationError as error:
+        raise _misfit(error, where) from None
 
 
 def _times(stages: Sequence[_Used], where: str) -> list[int]:

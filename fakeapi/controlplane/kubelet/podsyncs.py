@@ -22,6 +22,7 @@ from fakeapi.controlplane.kubelet.fleet import Fleet, Newcomer, Work
 from fakeapi.controlplane.kubelet.hosts import Guest, Host
 from fakeapi.controlplane.kubelet.lives import Ending, PodLife
 from fakeapi.controlplane.kubelet.preemption import DISRUPTION, MESSAGE, PREEMPTING
+from fakeapi.controlplane.kubelet.pressure import under_pressure
 from fakeapi.controlplane.kubelet.rooms import Tenant
 from fakeapi.controlplane.kubelet.shapes import Meta, Pod
 from fakeapi.controlplane.kubelet.statuses import Report, rejection_patch, status_patch
@@ -78,7 +79,9 @@ class PodSyncs:
             return False
         tenant = Tenant.of(model, pod)
         if not (_has_lived(pod) or newcomer.passed or pod.metadata.deleting):
-            decision = admit(model, tenant, host.facts, host.room, NEWEST)
+            decision = under_pressure(newcomer.seen.raw, host.pressures) or admit(
+                model, tenant, host.facts, host.room, NEWEST
+            )
             if isinstance(decision, Rejection):
                 await self._reject(pod, decision, now)
                 return False
@@ -121,11 +124,12 @@ class PodSyncs:
                 return
             guest.shown, guest.phase = hash(body), patch["status"]["phase"]
             guest.written = written
+            self._fleet.look_for_pressure(host, guest)
         told = {story.key: story for story in stories(guest.life, now)}
         new = [story for key, story in told.items() if key not in guest.told]
         guest.told = dict.fromkeys(told)
         for story in new:
-            await self._tell(guest.pod, story)
+            self._tell(guest.pod, story)
 
     async def _delete(self, guest: Guest) -> None:
         """Let a pod go that has been told to, now that nothing of it runs any more."""
@@ -143,6 +147,7 @@ class PodSyncs:
     def _check_out(self, host: Host, guest: Guest) -> None:
         """Give back what a pod took that has ended."""
         uid = guest.pod.metadata.uid
+        host.evicting.pop(uid, None)
         host.room.leave(uid)
         host.addresses.release(uid)
         self._fleet.make_way(uid)
@@ -152,7 +157,7 @@ class PodSyncs:
         patch = rejection_patch(meta.uid, meta.generation, why.reason, why.message, now)
         await self._patch(pod, orjson.dumps(patch))
         self._fleet.turn_away(pod)
-        await self._tell(pod, Story("rejected", why.reason, why.message, warning=True))
+        self._tell(pod, Story("rejected", why.reason, why.message, warning=True))
 
     def _preempt(self, host: Host, victims: Iterable[str], now: int) -> None:
         """Have pods end to make room for a critical one."""
@@ -174,11 +179,11 @@ class PodSyncs:
             raise
         return int(decode_partial(raw).metadata.resource_version or 0)
 
-    async def _tell(self, pod: Pod, story: Story) -> None:
+    def _tell(self, pod: Pod, story: Story) -> None:
         if self._recorder is None:
             return
         tell = self._recorder.warning if story.warning else self._recorder.normal
-        await tell(pod.reference, story.reason, story.message)
+        tell(pod.reference, story.reason, story.message)
 
 
 def _has_lived(pod: Pod) -> bool:

@@ -17,12 +17,16 @@ from typing import Any, Final
 
 from fakeapi.controlplane.kubelet.curves import Step
 from fakeapi.controlplane.kubelet.durations import SECOND
+from policies.eviction.configuration import DEFAULT_THRESHOLDS, Configuration, Plan, planned
 
 Labels = Mapping[str, str]
 Steps = Mapping[str, tuple[Step, ...]]
 
 AMOUNTS: Final = ("cpu", "memory", "disk", "logs", "inodes", "processes", "images")
 """What stages may change the use of; ``images`` are a node's only."""
+
+DEFAULT_PLAN: Final = planned(Configuration(DEFAULT_THRESHOLDS))
+"""By what a kubelet evicts that was told nothing."""
 
 _NO_LABELS: Final[Labels] = {}
 
@@ -105,8 +109,8 @@ class NodeScript:
 
     ``steps`` change what it uses itself. While ``silence`` holds, its kubelet says nothing; while
     ``readiness`` does not, it says that the node is not ready. ``image_disk`` is the size of a disk
-    for images and containers in bytes, 0 if they share the node's. ``config`` is the part of a
-    KubeletConfiguration that is about eviction.
+    for images and containers in bytes, 0 if they share the node's. ``config`` is what its
+    KubeletConfiguration says of eviction, ``plan`` what follows from it.
     """
 
     steps: Steps = field(default_factory=dict)
@@ -114,6 +118,7 @@ class NodeScript:
     readiness: tuple[Turn, ...] = ()
     image_disk: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
+    plan: Plan = DEFAULT_PLAN
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from extender.kube.events import rfc3339
 from fakeapi.controlplane.kubelet.containers import ContainerLife, Exited, Role, Running, Waiting
-from fakeapi.controlplane.kubelet.durations import spell_seconds
 from fakeapi.controlplane.kubelet.lives import PodLife
 from fakeapi.controlplane.kubelet.phases import Verdict, phase_of, verdicts
 from fakeapi.controlplane.kubelet.shapes import Resources
 from fakeapi.controlplane.shapes import Condition
+from policies.eviction.durations import spell_duration
 
 Document = dict[str, Any]
 
@@ -196,7 +196,7 @@ def _waiting_again(container: ContainerLife, life: PodLife) -> Document:
 
 def crash_message(container: ContainerLife, life: PodLife) -> str:
     """Say of a container that it waits to be started again."""
-    delay, meta = spell_seconds(container.backoff.delay), life.pod.metadata
+    delay, meta = spell_duration(container.backoff.delay), life.pod.metadata
     pod = f"{meta.name}_{meta.namespace}({meta.uid})"
     return f"back-off {delay} restarting failed container={container.spec.name} pod={pod}"
 

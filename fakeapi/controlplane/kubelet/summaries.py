@@ -34,6 +34,11 @@ def summary(host: Host, now: int) -> Document:
     }
 
 
+def node_summary(host: Host, now: int) -> Document:
+    """Give the summary of a node without its pods."""
+    return {"node": _node(host, now)}
+
+
 def summary_without_disks(host: Host, now: int) -> Document:
     """Give what ``?only_cpu_and_memory=true`` asks for."""
     whole = summary(host, now)
@@ -48,8 +53,8 @@ def summary_without_disks(host: Host, now: int) -> Document:
 
 
 def _present(host: Host) -> list[Guest]:
-    """Give the pods of which something is left: those that have had an address."""
-    return [guest for guest in host.guests.values() if guest.life.sandbox]
+    """Give the pods of which something is left: that have had an address, and not been cleaned."""
+    return [g for g in host.guests.values() if g.life.sandbox and not g.cleaned]
 
 
 def _node(host: Host, now: int) -> Document:

@@ -1,0 +1,89 @@
+"""What is done about a node's pressure when its turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from extender.kube.api_error import ApiError
+from extender.kube.client import Client
+from extender.kube.clock import Clock
+from extender.kube.decoding import ObjectError
+from extender.kube.events import EventRecorder
+from extender.kube.evictable import decode_evictable
+from extender.kube.resources import PODS
+from fakeapi.controlplane.kubelet.durations import SECOND
+from fakeapi.controlplane.kubelet.fleet import Fleet, Work
+from fakeapi.controlplane.kubelet.hosts import Host
+from fakeapi.controlplane.kubelet.lives import Ending
+from fakeapi.controlplane.kubelet.pressure import glance, play, rests
+from policies.eviction.configuration import CLEANUP_NS, INTERVAL_NS
+from policies.eviction.messages import REASON, THRESHOLD_MET, Eviction
+from policies.eviction.pods import EvictablePod
+from policies.eviction.releases import NEWEST_EVICTION
+
+_POLL_SECONDS: Final = 1.0
+
+
+class PressureSyncs:
+    """Watches over the nodes of a fleet; ``recorder`` is None if no events are to be written."""
+
+    def __init__(
+        self, fleet: Fleet, client: Client, clock: Clock, recorder: EventRecorder | None
+    ) -> None:
+        self._fleet = fleet
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+
+    async def sync(self, name: str) -> float | None:
+        """Play a round for a node; gives seconds after which the next one is due."""
+        host = self._fleet.hosts.get(name)
+        if host is None or not host.held:
+            return None
+        now = self._clock.now_ns()
+        if any(now - since < CLEANUP_NS for since in host.evicting.values()):
+            return _POLL_SECONDS
+        sync = glance(host, now) or play(host, await self._active(host), now)
+        host.eviction = sync.state
+        if sync.event and self._recorder is not None:
+            self._recorder.warning(host.node.reference, THRESHOLD_MET, sync.event)
+        for eviction in sync.evictions:
+            self._evict(host, eviction, now)
+        pressures = tuple(map(str, sync.state.pressures))
+        if pressures != host.pressures:
+            host.pressures = pressures
+            self._fleet.add(Work("node", name))
+        if sync.evictions:
+            return _POLL_SECONDS
+        if rests(host, now):
+            return None
+        return (INTERVAL_NS - (now - host.began) % INTERVAL_NS) / SECOND
+
+    def _evict(self, host: Host, eviction: Eviction, now: int) -> None:
+        """Have a pod end for its node's sake; the next round waits for it to be gone."""
+        guest = host.guests[eviction.pod.uid]
+        deadline = now + eviction.grace_seconds * SECOND
+        disruption = eviction.message if eviction.condition is not None else ""
+        guest.life.advance(now)
+        guest.life.end(Ending(now, deadline, REASON, eviction.message, disruption))
+        host.evicting[eviction.pod.uid] = now
+        self._fleet.add(Work("pod", eviction.pod.uid))
+
+    async def _active(self, host: Host) -> Sequence[EvictablePod]:
+        """Give the pods that have not ended, as the API server has them."""
+        active = []
+        for guest in [each for each in host.guests.values() if each.life.ended is None]:
+            meta = guest.pod.metadata
+            try:
+                raw = await self._client.get(PODS.object(meta.name, meta.namespace), bytes)
+                pod = decode_evictable(raw, NEWEST_EVICTION)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+            except ObjectError:
+                continue
+            else:
+                if pod.uid == meta.uid:
+                    active.append(pod)
+        return active
