@@ -63,6 +63,14 @@ VIOLATIONS = {
         "fakeapi/controlplane/zones.py",
         "import fakeapi.controlplane.gc",
     ),
+    "Inside fakeapi.controlplane.kubelet": (
+        "fakeapi/controlplane/kubelet/durations.py",
+        "import fakeapi.controlplane.kubelet.curves",
+    ),
+    "What kubelets think needs no client and no clock": (
+        "fakeapi/controlplane/kubelet/rooms.py",
+        "import asyncio",
+    ),
     "Inside fakeapi.controllers.replicaset": (
         "fakeapi/controllers/replicaset/shapes.py",
         "import fakeapi.controllers.replicaset.trouble",

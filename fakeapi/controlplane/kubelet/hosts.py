@@ -57,7 +57,8 @@ class Host:
     ``guests`` are its pods by UID, ``waiting`` the UIDs of those that have not been let in yet.
     ``pressures`` are the conditions of pressure that it reports, ``held`` all conditions as they
     were written last (empty: it has not registered), ``written`` the version that this gave it.
-    ``quiet`` tells that it was found silent, ``problem`` what is wrong with its script.
+    ``quiet`` tells that it has missed something while silent, ``problem`` what is wrong with its
+    script.
 
     ``eviction`` is what its kubelet remembers of pressure, ``restless_until`` when what it and its
     pods use will have come to rest, ``evicting`` the UIDs of pods that it evicts, and since when,
@@ -96,6 +97,12 @@ class Host:
     def silent(self, now: int) -> bool:
         """Tell whether its kubelet says nothing, and hears nothing."""
         return holds(self.script.silence, now - self.began) is True
+
+    def falls_silent(self, now: int) -> bool:
+        """Tell whether it is silent; if so, note that it misses something."""
+        silent = self.silent(now)
+        self.quiet = self.quiet or silent
+        return silent
 
     def ready(self, now: int) -> bool:
         """Tell whether it says that it is ready."""

@@ -60,9 +60,7 @@ class NodeSyncs:
         if host is None:
             return None
         now = self._clock.now_ns()
-        if host.silent(now):
-            host.quiet = True
-        else:
+        if not host.falls_silent(now):
             await self._speak(host, now)
             if host.quiet:
                 host.quiet = False

@@ -53,7 +53,7 @@ class PodSyncs:
         if host is None or guest is None:
             return None
         now = self._clock.now_ns()
-        if host.silent(now):
+        if host.falls_silent(now):
             return None  # when it speaks again, all of its pods are looked at
         guest.life.advance(now)
         self._heed_others(guest, now)
@@ -70,7 +70,7 @@ class PodSyncs:
         """Admit a pod, reject it, or have it wait for others to go."""
         pod, now = newcomer.seen.object, self._clock.now_ns()
         host = self._fleet.hosts.get(pod.spec.node_name)
-        if host is None or not host.held or newcomer.waits or host.silent(now):
+        if host is None or not host.held or newcomer.waits or host.falls_silent(now):
             return False
         try:
             model = decode_model(newcomer.seen.raw, NEWEST)

@@ -62,7 +62,9 @@ class PressureSyncs:
 
     def _evict(self, host: Host, eviction: Eviction, now: int) -> None:
         """Have a pod end for its node's sake; the next round waits for it to be gone."""
-        guest = host.guests[eviction.pod.uid]
+        guest = host.guests.get(eviction.pod.uid)
+        if guest is None:
+            return  # it went while others were asked about
         deadline = now + eviction.grace_seconds * SECOND
         disruption = eviction.message if eviction.condition is not None else ""
         guest.life.advance(now)

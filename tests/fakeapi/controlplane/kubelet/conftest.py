@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakeapi import VirtualCluster
-from tests.fakeapi.controlplane.kubelet.stages import KubeletStage
+from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node
 
 SetKubelets = Callable[..., Awaitable[KubeletStage]]
 
@@ -24,3 +24,12 @@ async def kubelets() -> AsyncIterator[SetKubelets]:
             return KubeletStage(await stack.enter_async_context(cluster))
 
         yield create
+
+
+@pytest.fixture
+async def stage(kubelets: SetKubelets) -> KubeletStage:
+    """Give a stage with the node ``n``."""
+    stage = await kubelets()
+    stage.load(node("n", cpu="4", memory="8Gi"))
+    await stage.passes(1)
+    return stage

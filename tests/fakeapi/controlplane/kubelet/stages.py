@@ -33,6 +33,11 @@ def pod(name: str, node: str = "n", *, script: str = "", **spec: Any) -> Documen
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+def asking(**requests: str) -> Document:
+    """Give the part of a pod's spec that says what its container requests."""
+    return {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
+
+
 class KubeletStage(Stage):
     """A stage with kubelets on it."""
 
@@ -59,6 +64,10 @@ class KubeletStage(Stage):
         """Create pods."""
         for each in pods:
             await self.create(PODS, each)
+
+    async def tell_to_go(self, name: str, grace: int | None = None) -> None:
+        """Delete a pod, with a grace period of its own or the pod's."""
+        await self.client.delete(PODS.object(name, "default"), grace_period_seconds=grace)
 
     async def conditions(self, name: str) -> dict[str, str]:
         """Give the statuses of a node's conditions."""

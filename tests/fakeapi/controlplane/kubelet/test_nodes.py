@@ -184,6 +184,27 @@ async def test_a_node_falls_silent_and_comes_back_by_its_script(kubelets: SetKub
     assert (await stage.conditions("m"))["Ready"] == "True"
 
 
+@pytest.mark.parametrize("steps", range(1, 5))
+async def test_what_comes_during_a_short_silence_is_made_up_for(
+    kubelets: SetKubelets, steps: int
+) -> None:
+    stage = await kubelets()
+    stage.load(node("n"))
+    await stage.passes(1)
+    part = stage.cluster.control_plane["kubelet"]
+    part.pause()
+    await stage.run(pod("p"))
+    await stage.say(NODES, "n", SILENT)
+    await stage.passes(0)
+    for _ in range(steps):
+        await part.step()
+    await stage.patch(NODES, "n", {"metadata": {"annotations": {SCRIPT: None}}})
+    await stage.passes(0)
+    part.resume()
+    await stage.passes(5)
+    assert await stage.phases() == {"p": "Running*"}
+
+
 async def test_an_annotation_silences_a_node_and_has_it_speak_again(kubelets: SetKubelets) -> None:
     stage = await kubelets()
     stage.load(node("n"))

@@ -5,44 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
-from extender.kube.api_error import ApiError
 from extender.kube.resources import NODES, PODS
 from fakeapi import FakeCluster
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
-from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node, pod
-from tests.fakeapi.controlplane.stage import Document
+from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, asking, node, pod
 from tests.fakeapi.kubectl import kubectl_for
 
 FOREVER = 3600
-
-
-@pytest.fixture
-async def stage(kubelets: SetKubelets) -> KubeletStage:
-    """Give a stage with the node ``n``."""
-    stage = await kubelets()
-    stage.load(node("n", cpu="4", memory="8Gi"))
-    await stage.passes(1)
-    return stage
-
-
-def asking(**requests: str) -> Document:
-    return {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
-
-
-async def delete(stage: KubeletStage, name: str, grace: int | None = None) -> None:
-    await stage.client.delete(PODS.object(name, "default"), grace_period_seconds=grace)
-
-
-async def history(stage: KubeletStage, name: str) -> list[str]:
-    """Tell how a pod's phase went, and that it was told to go, in the order of the writes."""
-    told: list[str] = []
-    for change in stage.cluster.history("pods", "default", name):
-        marks = "!" if "deletionTimestamp" in change.object["metadata"] else ""
-        line = f"{change.type} {change.object['status']['phase']}{marks}"
-        told += [line] if not told or told[-1] != line else []
-    return told
 
 
 async def test_a_pod_starts_and_is_ready(stage: KubeletStage) -> None:
@@ -82,87 +51,6 @@ async def test_addresses_are_unique(stage: KubeletStage) -> None:
     assert host["podIP"] == host["hostIP"]
 
 
-async def test_a_pod_is_told_to_go_and_goes_when_it_has_stopped(stage: KubeletStage) -> None:
-    await stage.run(pod("p", script="{stop: 5s}"))
-    await stage.passes(5)
-    await delete(stage, "p")
-    await stage.passes(4)
-    assert await stage.phases() == {"p": "Running*"}
-    await stage.passes(2)
-    assert await stage.phases() == {}
-    assert await history(stage, "p") == [
-        *("ADDED Pending", "MODIFIED Pending", "MODIFIED Running", "MODIFIED Running!"),
-        *("MODIFIED Succeeded!", "DELETED Succeeded!"),
-    ]
-
-
-async def test_a_pod_that_does_not_stop_is_killed(stage: KubeletStage) -> None:
-    await stage.run(pod("p", script="{stop: 100s}", terminationGracePeriodSeconds=20))
-    await stage.passes(5)
-    await delete(stage, "p")
-    await stage.passes(19)
-    assert await stage.phases() == {"p": "Running*"}
-    await stage.passes(2)
-    [*_, last] = stage.cluster.history("pods", "default", "p")
-    told = last.object["status"]["containerStatuses"][0]["state"]["terminated"]
-    assert (last.type, told["exitCode"], told["reason"]) == ("DELETED", 137, "Error")
-
-
-async def test_a_second_delete_may_shorten_the_time(stage: KubeletStage) -> None:
-    await stage.run(pod("p", script="{stop: 100s}"))
-    await stage.passes(5)
-    await delete(stage, "p")
-    await stage.passes(2)
-    await delete(stage, "p", 5)
-    await stage.passes(6)
-    assert await stage.phases() == {}
-
-
-async def test_a_pod_that_is_deleted_by_force_leaves_nothing_behind(stage: KubeletStage) -> None:
-    await stage.run(pod("p", **asking(cpu="4")))
-    await stage.passes(5)
-    await delete(stage, "p", 0)
-    assert await stage.phases() == {}
-    await stage.run(pod("p", **asking(cpu="4")))
-    await stage.passes(5)
-    assert await stage.phases() == {"p": "Running*"}
-
-
-async def test_a_namesake_is_another_pod(stage: KubeletStage) -> None:
-    await stage.run(pod("p", script="{stages: [{after: 10s, exit: 1}]}"))
-    await stage.passes(9)
-    await delete(stage, "p", 0)
-    await stage.run(pod("p"))
-    await stage.passes(60)
-    status = await stage.status("p")
-    assert (status["phase"], status["containerStatuses"][0]["restartCount"]) == ("Running", 0)
-
-
-async def test_finalizers_hold_a_pod_that_has_stopped(stage: KubeletStage) -> None:
-    await stage.run(pod("p", finalizers=["example.com/hold"], **asking(cpu="4")))
-    await stage.passes(5)
-    await delete(stage, "p")
-    await stage.passes(60)
-    held = await stage.pod("p")
-    assert held["metadata"]["deletionGracePeriodSeconds"] == 0
-    assert held["status"]["phase"] == "Succeeded"
-    await stage.run(pod("q", **asking(cpu="4")))  # what it took is free again
-    await stage.passes(5)
-    assert (await stage.phases())["q"] == "Running*"
-    await stage.patch(PODS, "p", {"metadata": {"finalizers": None}})
-    assert "p" not in await stage.phases()
-
-
-async def test_a_pod_that_is_told_to_go_before_it_starts(stage: KubeletStage) -> None:
-    await stage.run(pod("p", script="{start: 60s}", finalizers=["example.com/hold"]))
-    await stage.passes(5)
-    await delete(stage, "p")
-    await stage.passes(5)
-    status = await stage.status("p")
-    told = status["containerStatuses"][0]["state"]["terminated"]
-    assert (status["phase"], told["reason"]) == ("Failed", "ContainerStatusUnknown")
-
-
 async def test_jobs_end(stage: KubeletStage) -> None:
     await stage.run(
         pod("good", script="{stages: [{after: 10s, exit: 0}]}", restartPolicy="Never"),
@@ -174,7 +62,7 @@ async def test_jobs_end(stage: KubeletStage) -> None:
     late = await stage.status("late")
     assert late["reason"] == "DeadlineExceeded"
     assert late["message"] == "Pod was active on the node longer than the specified deadline"
-    await delete(stage, "good")
+    await stage.tell_to_go("good")
     assert "good" not in await stage.phases()
 
 
@@ -386,17 +274,3 @@ async def test_kubectl_sees_pods_live(tmp_path: Path) -> None:
         assert (code, told) == (0, 'pod "web" deleted from default namespace\n')
         code, told = await kubectl("get", "--raw", "/api/v1/nodes/n/proxy/healthz")
         assert (code, told) == (0, "ok")
-
-
-async def test_a_pod_that_is_gone_meanwhile_is_no_fault(stage: KubeletStage) -> None:
-    await stage.run(pod("p"))
-    await stage.passes(5)
-    part = stage.cluster.control_plane["kubelet"]
-    part.pause()
-    await delete(stage, "p", 0)
-    await stage.run(pod("p"))
-    part.resume()
-    await stage.passes(5)
-    assert await stage.phases() == {"p": "Running*"}
-    with pytest.raises(ApiError):
-        await stage.client.get(PODS.object("q", "default"), bytes)
