@@ -25,7 +25,7 @@ from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
 from fakeapi.controlplane.kubelet.parsing import ScriptError
-from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError
+from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError, parse_run
 from fakeapi.harness import FakeCluster
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
@@ -70,7 +70,10 @@ def serve_fakeapi(
 ) -> None:
     """Serve a Kubernetes API from this process."""
     services = dict(_read_service(text) for text in service or ())
-    script = _contents("--kubelet", kubelet) if kubelet else b""
+    try:
+        script = _book(kubelet, run)
+    except UnknownPartError as error:
+        raise ConfigError(str(error)) from None
 
     def create() -> FakeCluster:
         return FakeCluster(
@@ -91,6 +94,17 @@ def serve_fakeapi(
         raise ConfigError(str(error)) from None
     except ScriptError as error:
         raise ConfigError(f"--kubelet: {_named(kubelet)}: {error}") from None
+
+
+def _book(path: str, run: str) -> bytes:
+    """Read what simulated kubelets play; raises ConfigError and UnknownPartError."""
+    if not path:
+        return b""
+    if "kubelet" not in parse_run(run):
+        raise ConfigError(
+            f"--kubelet: no kubelets in --run {run}; expected 'kubelet' in it, or 'all'"
+        )
+    return _contents("--kubelet", path)
 
 
 def _read_service(text: str) -> tuple[str, str]:
