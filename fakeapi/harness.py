@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock
@@ -34,7 +34,7 @@ from fakeapi.api.outcalls import Hook
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import VirtualClock
-from fakeapi.controlplane.kubelet.parsing import Script, read_playbook
+from fakeapi.controlplane.kubelet.outfits import Script
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
 from fakeapi.faults import FaultControl
 from fakeapi.life import Life
@@ -44,6 +44,9 @@ from fakeapi.store import DEFAULT_HISTORY
 from fakeapi.threads import ThreadedCluster
 from fakeapi.transport import LocalTransport
 from fakeapi.world import World, create_api, create_world
+
+if TYPE_CHECKING:
+    from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
 
 __all__ = ["FakeCluster", "VirtualCluster", "create_api"]
 
@@ -227,7 +230,7 @@ class FakeCluster(ServedCluster):
         services: Mapping[str, str] | None = None,
         kubelet: Script = "",
     ) -> None:
-        own, playbook = VirtualClock.like_the_host(), read_playbook(kubelet)
+        own, playbook = VirtualClock.like_the_host(), _read_book(kubelet)
         world = create_world(clock or own, seed, history, Release(release), playbook)
         world.api.webhooks.hooks.update(webhooks or {})
         world.api.services.update(services or {})
@@ -304,6 +307,15 @@ class VirtualCluster(SocketlessCluster):
         kubelet: Script = "",
     ) -> None:
         clock = VirtualClock()
-        world = create_world(clock, seed, history, playbook=read_playbook(kubelet))
+        world = create_world(clock, seed, history, playbook=_read_book(kubelet))
         world.api.webhooks.hooks.update(webhooks or {})
         super().__init__(world, parse_run(run), clock)
+
+
+def _read_book(kubelet: Script) -> Playbook | None:
+    """Read what simulated kubelets are to play; raises ScriptError."""
+    if not kubelet:
+        return None
+    from fakeapi.controlplane.kubelet.parsing import read_playbook  # who needs it, loads it
+
+    return read_playbook(kubelet)

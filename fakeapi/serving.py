@@ -24,7 +24,7 @@ from extender.kube.manifests import ManifestError, read_manifests
 from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
-from fakeapi.controlplane.kubelet.parsing import ScriptError
+from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError, parse_run
 from fakeapi.harness import FakeCluster
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import orjson
@@ -25,9 +25,11 @@ from fakeapi.api.loading import flatten
 from fakeapi.api.management import Management
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.requestlog import RequestRecord
-from fakeapi.controlplane.kubelet.scripts import NOTHING_SAID, Playbook
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
+
+if TYPE_CHECKING:
+    from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
@@ -44,7 +46,7 @@ class World:
     clock: Clock
     rng: Random
     management: Management
-    playbook: Playbook = NOTHING_SAID
+    playbook: Playbook | None = None
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are given, and count them.
@@ -100,7 +102,7 @@ def create_world(
     seed: int = 0,
     history: int = DEFAULT_HISTORY,
     release: Release = DEFAULT_RELEASE,
-    playbook: Playbook = NOTHING_SAID,
+    playbook: Playbook | None = None,
 ) -> World:
     """Give an empty world; ``history`` is how many events of a resource it replays."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret

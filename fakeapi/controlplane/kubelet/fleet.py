@@ -18,7 +18,8 @@ from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.kubelet.addresses import Blocks, PodAddresses, node_address
 from fakeapi.controlplane.kubelet.durations import SECOND
 from fakeapi.controlplane.kubelet.hosts import Guest, Host
-from fakeapi.controlplane.kubelet.parsing import ScriptError, parse_node_script, parse_pod_script
+from fakeapi.controlplane.kubelet.outfits import ScriptError
+from fakeapi.controlplane.kubelet.parsing import parse_node_script, parse_pod_script
 from fakeapi.controlplane.kubelet.scripts import NodeScript, Playbook, PodScript
 from fakeapi.controlplane.kubelet.shapes import SCRIPT, SIMULATED, Node, Pod, Seen
 from policies.eviction.configuration import INTERVAL_NS

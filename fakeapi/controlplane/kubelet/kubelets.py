@@ -31,6 +31,7 @@ from fakeapi.controlplane.kubelet.outfits import NO_OUTFIT, Outfit
 from fakeapi.controlplane.kubelet.podsyncs import PodSyncs
 from fakeapi.controlplane.kubelet.pressuresyncs import PressureSyncs
 from fakeapi.controlplane.kubelet.pulses import Pulses
+from fakeapi.controlplane.kubelet.scripts import NOTHING_SAID
 from fakeapi.controlplane.kubelet.shapes import Node, Pod, Seen, decode_node, decode_pod
 from fakeapi.controlplane.part import Setting
 
@@ -47,10 +48,11 @@ class Kubelets:
         self._outfit = outfit
         client, clock = outfit.client or setting.client, setting.clock
         self._events = EventWriter(client, clock, setting.rng)
-        recorder = self._events.recorder("kubelet") if outfit.playbook.events else None
+        playbook = outfit.playbook or NOTHING_SAID
+        recorder = self._events.recorder("kubelet") if playbook.events else None
         self._client = client
         self._queue: WorkQueue[Work] = WorkQueue(clock)
-        self._fleet = Fleet(outfit.playbook, clock, self._queue)
+        self._fleet = Fleet(playbook, clock, self._queue)
         self._pods = PodSyncs(self._fleet, client, clock, recorder)
         self._nodes = NodeSyncs(self._fleet, client, clock, recorder)
         self._pressure = PressureSyncs(self._fleet, client, clock, recorder)

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from extender.kube.client import Client
-from fakeapi.controlplane.kubelet.scripts import NOTHING_SAID, Playbook
+
+if TYPE_CHECKING:
+    from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
 
 AGENT: Final = "kubelet/v1.37.0 (linux/amd64) kubernetes/fakeapi"
 """The User-Agent that kubelets bear, and so the field manager that they are."""
+
+Script = str | bytes | Mapping[str, Any]
+"""What is to happen to pods and nodes: a document, or its YAML."""
+
+
+class ScriptError(ValueError):
+    """A script is wrong; the text says where, and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +46,12 @@ def _nobody_asks(_answers: NodeAnswers) -> Callable[[], None]:
 class Outfit:
     """What kubelets need.
 
-    ``playbook`` says what happens to pods and nodes, ``client`` asks in the kubelets' name (None:
-    in everybody's). ``attend`` has the API server ask us what nodes answer, until its result is
-    called.
+    ``playbook`` says what happens to pods and nodes (None: nothing out of the ordinary), ``client``
+    asks in the kubelets' name (None: in everybody's). ``attend`` has the API server ask us what
+    nodes answer, until its result is called.
     """
 
-    playbook: Playbook = NOTHING_SAID
+    playbook: Playbook | None = None
     client: Client | None = None
     attend: Callable[[NodeAnswers], Callable[[], None]] = _nobody_asks
 

@@ -32,6 +32,7 @@ from msgspec import Struct
 from extender.kube.kubelet_config import KubeletConfig
 from fakeapi.controlplane.kubelet.curves import Step
 from fakeapi.controlplane.kubelet.durations import parse_duration
+from fakeapi.controlplane.kubelet.outfits import Script, ScriptError
 from fakeapi.controlplane.kubelet.scripts import (
     AMOUNTS,
     ContainerScript,
@@ -59,13 +60,7 @@ ALWAYS: Final = 10**9
 Amount = str | int | float
 Duration = str | int | float
 
-Script = str | bytes | Mapping[str, Any]
-
 T = TypeVar("T")
-
-
-class ScriptError(ValueError):
-    """A script is wrong; the text says where, and what was expected."""
 
 
 class _Strict(Struct, forbid_unknown_fields=True, rename="camel"):

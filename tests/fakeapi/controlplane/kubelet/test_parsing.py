@@ -8,9 +8,9 @@ import pytest
 
 from fakeapi.controlplane.kubelet.curves import Step
 from fakeapi.controlplane.kubelet.durations import SECOND, parse_duration
+from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.kubelet.parsing import (
     ALWAYS,
-    ScriptError,
     parse_node_script,
     parse_playbook,
     parse_pod_script,

@@ -1,4 +1,4 @@
-"""Kubelets wherever a cluster runs: in this process, in one of its own, on the command line, forked."""
+"""Kubelets wherever a cluster is: a process of its own, the command line, a fork."""
 
 from __future__ import annotations
 
