@@ -21,7 +21,7 @@ from fakeapi.controlplane.kubelet.hosts import Guest, Host
 from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.kubelet.parsing import parse_node_script, parse_pod_script
 from fakeapi.controlplane.kubelet.scripts import NodeScript, Playbook, PodScript
-from fakeapi.controlplane.kubelet.shapes import SCRIPT, SIMULATED, Node, Pod, Seen
+from fakeapi.controlplane.kubelet.shapes import SCRIPT, SIMULATED, Meta, Node, Pod, Seen
 from policies.eviction.configuration import INTERVAL_NS
 from policies.model import Node as Facts
 
@@ -110,7 +110,7 @@ class Fleet:
         if host is None:
             self._take_on(seen)
             return
-        if int(meta.resource_version or 0) <= host.written:
+        if _version(meta) <= host.written:
             return
         self.take_over(host, seen)
         self.add(Work("node", name))
@@ -122,6 +122,20 @@ class Fleet:
         if script != host.script:
             host.play(script, self._clock.now_ns())
             self.look_for_pressure(host)
+
+    def turn_back_node(self, meta: Meta) -> None:
+        """Forget what has been written of a node if it is older than that: it registers anew."""
+        host = self.hosts.get(meta.name)
+        if host is not None and _version(meta) < host.written:
+            host.written = 0
+            host.held = {}
+
+    def turn_back_pod(self, meta: Meta) -> None:
+        """Forget what has been written of a pod if it is older than that: it is written again."""
+        _, guest = self.guests.get(meta.uid, (None, None))
+        if guest is not None and _version(meta) < guest.written:
+            guest.written = guest.shown = 0
+            guest.left = False
 
     def look_for_pressure(self, host: Host, guest: Guest | None = None) -> None:
         """Have a node's kubelet look at what is used in its next round; of a pod, or all."""
@@ -239,7 +253,7 @@ class Fleet:
     def _take_over(self, guest: Guest, seen: Seen[Pod]) -> None:
         """Take over a newer state of a pod; whatever others have written asks for a look at it."""
         pod = seen.object
-        if int(pod.metadata.resource_version or 0) <= guest.written:
+        if _version(pod.metadata) <= guest.written:
             return
         guest.life.pod = pod
         script = self.pod_script(pod)
@@ -263,6 +277,7 @@ class NodeSink:
         for name in [name for name in self._fleet.hosts if name not in present]:
             self._fleet.lose_node(name)
         for each in items:
+            self._fleet.turn_back_node(each.object.metadata)
             self._fleet.see_node(each)
 
     def upsert(self, item: Seen[Node]) -> None:
@@ -286,6 +301,7 @@ class PodSink:
         for pod in [pod for pod in self._fleet.known_pods() if pod.metadata.uid not in present]:
             self._fleet.lose_pod(pod)
         for each in items:
+            self._fleet.turn_back_pod(each.object.metadata)
             self._fleet.see_pod(each)
 
     def upsert(self, item: Seen[Pod]) -> None:
@@ -295,6 +311,10 @@ class PodSink:
     def remove(self, item: Seen[Pod]) -> None:
         """Forget a pod."""
         self._fleet.lose_pod(item.object)
+
+
+def _version(meta: Meta) -> int:
+    return int(meta.resource_version or 0)
 
 
 def _facts(seen: Seen[Node]) -> Facts:

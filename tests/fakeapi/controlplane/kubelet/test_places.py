@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import pytest
 
+from extender.kube.resources import NODES
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.process import ProcessError
 from tests.commands import reprieve
-from tests.fakeapi.controlplane.kubelet.stages import pod
+from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
+from tests.fakeapi.controlplane.kubelet.stages import node, pod
 
 BOOK: Final = """
 register: [{name: "node-{}", count: 2}]
@@ -58,6 +60,24 @@ async def test_a_fork_has_the_same_book() -> None:
             fork.load(PODS)
             await fork.clock.advance(10)
             assert phases(fork) == {"job": "Succeeded", "web": "Running"}
+
+
+async def test_a_world_that_is_turned_back_lives_on(kubelets: SetKubelets) -> None:
+    stage = await kubelets()
+    stage.load(node("n"), *(pod(f"p{index}") for index in range(2)))
+    saved = stage.cluster.snapshot()
+    await stage.passes(0.5)
+    starting = stage.cluster.snapshot()
+    await stage.passes(10)
+    await stage.tell_to_go("p0")
+    for moment in (starting, saved):
+        stage.cluster.restore(moment)
+        await stage.passes(10)
+        assert await stage.phases() == {"p0": "Running*", "p1": "Running*"}
+        assert (await stage.conditions("n"))["Ready"] == "True"
+        found = await stage.get(NODES, "n")
+        assert found is not None
+        assert found["status"]["capacity"]["pods"] == "110"
 
 
 @pytest.mark.parametrize(
