@@ -181,4 +181,7 @@ decode_lease = forgiving(Lease)
 
 def find_condition(conditions: list[Condition] | None, type_: str) -> Condition | None:
     """Give the condition of a type, or None."""
-    return next((each for each in conditions or () if each.type == type_), None)
+    for each in conditions or ():
+        if each.type == type_:
+            return each
+    return None
