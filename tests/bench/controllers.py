@@ -150,18 +150,18 @@ class Compared:
 
     def wall(self, what: str, name: str) -> Figure:
         """Compare wall time."""
-        one, other = (each.typical(f"{name} wall") for each in (self.ours, self.theirs))
+        one, other = (each.least(f"{name} wall") for each in (self.ours, self.theirs))
         return _ratio(what, milliseconds(one), milliseconds(other), one / other)
 
     def processor(self, what: str, name: str, count: int) -> Figure:
         """Compare processor time of so many things."""
-        both = (each.typical(f"{name} controller") / count for each in (self.ours, self.theirs))
+        both = (each.least(f"{name} controller") / count for each in (self.ours, self.theirs))
         one, other = both
         return _ratio(what, f"{one * 1e6:.0f} µs", f"{other * 1e6:.0f} µs", one / other)
 
     def memory(self, what: str, name: str) -> Figure:
         """Show memory beside each other; ours is what is checked."""
-        one, other = (each.typical(name) for each in (self.ours, self.theirs))
+        one, other = (each.least(name) for each in (self.ours, self.theirs))
         return _ratio(what, f"{one:.0f} MiB", f"{other:.0f} MiB", one)
 
 
