@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from extender.cluster import LiveCluster
 from extender.kube import resources, storage
@@ -46,27 +46,38 @@ class _Source:
     client: Client
     clock: Clock
     rng: random.Random
+    log: Any = None
 
     def follow(
         self, resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
     ) -> tuple[str, Feed]:
         read = tolerant(kind, decode)
-        feed = Informer(self.client, resource, read, sink, self.clock, self.rng)
+        of = (self.client, resource, read, sink, self.clock, self.rng)
+        feed = Informer(*of, log=self.log)
         return resource.plural, feed
 
     def follow_if_served(
         self, resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
     ) -> tuple[str, Feed]:
         read = tolerant(kind, decode)
-        feed = OptionalInformer(self.client, resource, read, sink, self.clock, self.rng)
+        of = (self.client, resource, read, sink, self.clock, self.rng)
+        feed = OptionalInformer(*of, log=self.log)
         return resource.plural, feed
 
 
 def informers(
-    cluster: LiveCluster, client: Client, rules: Rules, clock: Clock, rng: random.Random
+    cluster: LiveCluster,
+    client: Client,
+    rules: Rules,
+    clock: Clock,
+    rng: random.Random,
+    log: Any = None,
 ) -> dict[str, Feed]:
-    """Give the informers that keep ``cluster`` current, by the plural of what they follow."""
-    source = _Source(client, clock, rng)
+    """Give the informers that keep ``cluster`` current, by the plural of what they follow.
+
+    They write to ``log``, or to structlog's own.
+    """
+    source = _Source(client, clock, rng, log)
 
     def read_pod(raw: bytes) -> Pod:
         return decode_pod(raw, rules.release)

@@ -24,7 +24,7 @@ from extender.kube.workloadspread.spreads import WrittenSpread
 from policies import decide_filter
 from policies.model import Snapshot
 from policies.rules import Rules
-from policies.spreading.admitting import Admission, Asking, NewId, admit_creation
+from policies.spreading.admitting import Admission, Asking, NewId, admit_creation, place
 from policies.spreading.choosing import Simulate
 from policies.spreading.model import Spread, SpreadPod, Subset
 from policies.wording import unfit
@@ -67,13 +67,25 @@ def answer_creation(
     simulate = None if trial is None else _simulation(document, by_name, trial)
     values = [each.spread for each in by_name.values()]
     admission = admit_creation(pod, values, asking, new_id, simulate)
-    if admission.spread is None or admission.subset is None:
+    if admission.spread is None:
         return Answer(admission, document)
-    try:
-        injected = inject(document, by_name[admission.spread], admission.subset, admission.uid)
-    except PatchError as error:
-        return Answer(replace(admission, refusal=str(error)), document)
-    return Answer(admission, injected)
+    return _put_into(admission, document, by_name[admission.spread])
+
+
+def answer_placement(
+    pod: SpreadPod,
+    document: Document,
+    written: WrittenSpread,
+    asking: Asking,
+    new_id: NewId,
+    trial: Trial | None,
+) -> Answer:
+    """Answer for a new pod that belongs to a WorkloadSpread: what to repeat with a newer one."""
+    simulate = (
+        None if trial is None else _simulation(document, {written.spread.name: written}, trial)
+    )
+    admission = place(pod, written.spread, asking, new_id, simulate)
+    return _put_into(admission, document, written)
 
 
 def misfit(document: Document, trial: Trial) -> str:
@@ -94,6 +106,16 @@ def misfit(document: Document, trial: Trial) -> str:
     reasons = Counter(each for why in decision.rejected.values() for each in why.reasons)
     told = unfit(len(decision.rejected), decision.conflict, reasons, trial.rules.release)
     return f"A pod of this shape fits no node: {told}"
+
+
+def _put_into(admission: Admission, document: Document, written: WrittenSpread) -> Answer:
+    if admission.subset is None:
+        return Answer(admission, document)
+    try:
+        injected = inject(document, written, admission.subset, admission.uid)
+    except PatchError as error:
+        return Answer(replace(admission, refusal=str(error)), document)
+    return Answer(admission, injected)
 
 
 def _simulation(document: Document, spreads: Mapping[str, WrittenSpread], trial: Trial) -> Simulate:

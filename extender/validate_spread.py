@@ -13,6 +13,7 @@ from extender.spreadfiles import SpreadFiles, spread_in
 from policies.spreading.placement_rules import INVALID, Fault
 from policies.spreading.quirks import Quirks
 from policies.spreading.validation import PatchFaults, template_holder, validate
+from policies.spreading.workloads import Workload
 
 Document = Mapping[str, Any]
 
@@ -52,7 +53,9 @@ def spread_faults(
     spread = written.spread
     others = [each.spread for each in files.spreads_of(spread.namespace)]
     old = next((each for each in others if each.name == spread.name), None)
-    patches = _patch_faults(written, files, quirks, check_pod)
+    holder = template_holder(spread, quirks)
+    workload = None if holder is None else files.workload(holder, spread.namespace)
+    patches = patch_faults(written, workload, check_pod)
     return validate(spread, others, files.whitelist, patches, old)
 
 
@@ -64,12 +67,13 @@ def validation_document(faults: Iterable[Fault]) -> ValidationDocument:
     return {"valid": not errors, "errors": errors}
 
 
-def _patch_faults(
-    written: WrittenSpread, files: SpreadFiles, quirks: Quirks, check_pod: PodCheck
+def patch_faults(
+    written: WrittenSpread, workload: Workload | None, check_pod: PodCheck
 ) -> PatchFaults | None:
-    """Make the check of patches against the target's pod template; None if it is not there."""
-    holder = template_holder(written.spread, quirks)
-    workload = None if holder is None else files.workload(holder, written.spread.namespace)
+    """Make the check of patches against the pod template of ``workload``; None if it is not there.
+
+    That is the object of :func:`~policies.spreading.validation.template_holder`.
+    """
     if workload is None:
         return None
     template = _template(workload.document)

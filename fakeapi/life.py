@@ -14,6 +14,7 @@ from typing import Self
 
 from extender.kube.client import Client
 from extender.kube.informers import end
+from fakeapi.answering import reception_of
 from fakeapi.api import Api, Response
 from fakeapi.api.plugins import PLUGINS
 from fakeapi.controlplane.kubelet.outfits import AGENT, NodeAnswers, Outfit
@@ -36,7 +37,9 @@ class Life:
         )
         outfit = Outfit(world.playbook, self._kubelets, _attended(world.api))
         of = (self._client, world.clock, copy_dice(world.rng))
-        self.control_plane = ControlPlane(*of, run, certificate, outfit=outfit)
+        self.control_plane = ControlPlane(
+            *of, run, certificate, outfit=outfit, reception=reception_of(world.api)
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:

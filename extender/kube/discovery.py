@@ -102,6 +102,17 @@ async def discover(client: Client) -> Discovered:
     return Discovered(resources, failures)
 
 
+async def resource_of_kind(client: Client, api_version: str, kind: str) -> Resource | None:
+    """Give the resource of a kind in one version of its group; None if the version lacks it.
+
+    Raises ApiError (404 if there is no such version), MalformedError, TransportError.
+    """
+    root = "/apis" if "/" in api_version else "/api"
+    listed = await _ask(client, f"{root}/{api_version}", _Resources)
+    served = _served(api_version, listed.resources)
+    return next((each.resource for each in served if each.kind == kind), None)
+
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 

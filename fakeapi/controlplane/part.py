@@ -7,7 +7,7 @@ one key at a time, unless it is paused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -16,6 +16,7 @@ from extender.kube.clock import Clock
 from extender.kube.controller import Controller
 from extender.kube.events import EventWriter
 from extender.kube.informers import Informers
+from fakeapi.controllers.spreading.written import Written
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry  # who needs it, loads it
@@ -26,7 +27,8 @@ class Setting:
     """What a part works with: the way to the API server, shared copies, time, dice, and events.
 
     ``certificate`` is that of the API server's authority, in PEM; "" if it speaks plain HTTP.
-    Figures go into ``registry``; without one each part keeps its own.
+    Figures go into ``registry``; without one each part keeps its own. ``written`` is what parts
+    have written of WorkloadSpreads.
     """
 
     client: Client
@@ -36,6 +38,7 @@ class Setting:
     events: EventWriter
     certificate: str = ""
     registry: CollectorRegistry | None = None
+    written: Written = field(default_factory=Written)
 
 
 class Part(Protocol):

@@ -23,6 +23,7 @@ from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.events import EventWriter
 from extender.kube.informers import Informers, end
+from fakeapi.controllers.spreading.reception import Reception
 from fakeapi.controlplane.disruption import DisruptionController
 from fakeapi.controlplane.gc import GarbageCollector
 from fakeapi.controlplane.kubelet.outfits import NO_OUTFIT, Outfit
@@ -50,6 +51,13 @@ def _kubelets(setting: Setting, outfit: Outfit = NO_OUTFIT) -> Part:
     return Kubelets(setting, outfit)
 
 
+def _spread_webhooks(setting: Setting, reception: Reception) -> Part:
+    from fakeapi.controllers.spreadwebhooks import SpreadWebhooks  # who needs it, loads it
+
+    given = setting.client, setting.informers, setting.clock, setting.rng, setting.written
+    return SpreadWebhooks(*given, reception, registry=setting.registry)
+
+
 PARTS: Final[Mapping[str, MakePart]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -62,8 +70,12 @@ PARTS: Final[Mapping[str, MakePart]] = {
     "kubelet": _kubelets,
 }
 DEFAULT_RUN: Final = "gc,namespaces"
-WORKLOADS: Final = ("replicaset",)
+WORKLOADS: Final = ("replicaset", "workloadspread")
 """The parts that keep workloads, which ``reprieve controllers`` runs against any API server."""
+
+SPREAD_WEBHOOKS: Final = "spreadwebhooks"
+COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {"workloadspread": (SPREAD_WEBHOOKS,)}
+"""The parts that are switched on with another one."""
 
 
 class UnknownPartError(ValueError):
@@ -75,9 +87,10 @@ def parse_run(run: str) -> tuple[str, ...]:
 
     Raises UnknownPartError.
     """
+    known = tuple(dict.fromkeys((*PARTS, *COMPANIONS)))
     if run in ("none", "all"):
-        return tuple(PARTS) if run == "all" else ()
-    return _named(run, PARTS, "control-plane part", ("none", "all", *PARTS))
+        return known if run == "all" else ()
+    return _named(run, known, "control-plane part", ("none", "all", *known))
 
 
 def parse_workloads(run: str) -> tuple[str, ...]:
@@ -169,6 +182,7 @@ class ControlPlane(Mapping[str, Switch]):
     """All parts by name; ``run`` are those that :meth:`start` switches on.
 
     ``certificate`` is that of the server's authority, in PEM; ``outfit`` is what kubelets need.
+    There are webhooks only where there is a ``reception`` for them.
     """
 
     def __init__(
@@ -180,6 +194,7 @@ class ControlPlane(Mapping[str, Switch]):
         certificate: str = "",
         registry: CollectorRegistry | None = None,
         outfit: Outfit = NO_OUTFIT,
+        reception: Reception | None = None,
     ) -> None:
         self.run = tuple(run)
         self._informers = Informers(client, clock, rng)
@@ -187,7 +202,9 @@ class ControlPlane(Mapping[str, Switch]):
         self._fault = self._informers.fault
         common = client, self._informers, clock, rng, self._events
         setting = Setting(*common, certificate, registry)
-        parts: Mapping[str, MakePart] = {**PARTS, "kubelet": partial(_kubelets, outfit=outfit)}
+        parts: dict[str, MakePart] = {**PARTS, "kubelet": partial(_kubelets, outfit=outfit)}
+        if reception is not None:
+            parts[SPREAD_WEBHOOKS] = partial(_spread_webhooks, reception=reception)
         self._switches = {
             name: Switch(name, make, setting, self._fault) for name, make in parts.items()
         }
@@ -202,9 +219,11 @@ class ControlPlane(Mapping[str, Switch]):
         return len(self._switches)
 
     def start(self) -> None:
-        """Switch on the parts that are to run."""
+        """Switch on the parts that are to run, each with its companions."""
         for name in self.run:
-            self._switches[name].start()
+            for part in (name, *COMPANIONS.get(name, ())):
+                if part in self._switches:
+                    self._switches[part].start()
 
     async def wait_for_fault(self) -> None:
         """Return when a part or a copy has come to an end, which :meth:`stop` then raises."""

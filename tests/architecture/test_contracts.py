@@ -75,6 +75,14 @@ VIOLATIONS = {
         "fakeapi/controllers/replicaset/shapes.py",
         "import fakeapi.controllers.replicaset.trouble",
     ),
+    "Inside fakeapi.controllers.spreading": (
+        "fakeapi/controllers/spreading/written.py",
+        "import fakeapi.controllers.spreading.copies",
+    ),
+    "Inside fakeapi.controllers.spreadwebhooks": (
+        "fakeapi/controllers/spreadwebhooks/reviews.py",
+        "import fakeapi.controllers.spreadwebhooks.statuses",
+    ),
     "Controllers reach the server through a client": (
         "fakeapi/controlplane/gc.py",
         "import fakeapi.store",

@@ -1,0 +1,62 @@
+"""Webhooks of the control plane asked without a socket, by an API in the same process.
+
+Their configurations name a Service, as if they ran in the cluster; nobody looks it up as long as
+they answer. Once they do not, requests fail as they do where the Service has no endpoints.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.api import Api
+from fakeapi.api.outcalls import Hook
+from fakeapi.api.podspecs import pod_spec_faults
+from fakeapi.controllers.spreading.reception import Detach, Document, Handler, Handlers, Reception
+
+_SERVICE: Final = {"namespace": "reprieve-system", "name": "reprieve-webhooks"}
+
+
+def reception_of(api: Api) -> Reception:
+    """Give the place in which an API asks webhooks of its own process."""
+
+    def attend(handlers: Handlers) -> Detach:
+        return _attend(api, handlers)
+
+    return Reception(_leads_to, attend, pod_spec_faults)
+
+
+def _leads_to(path: str) -> Document:
+    return {"service": {**_SERVICE, "path": path}}
+
+
+def _attend(api: Api, handlers: Handlers) -> Detach:
+    # Who needs it, loads it.
+    from fakeapi.controllers.spreading.copies import DEFINITION
+    from fakeapi.controllers.spreadwebhooks.converting import answer_conversion
+    from fakeapi.controllers.spreadwebhooks.names import PATHS
+
+    def convert(review: dict[str, Any]) -> Any:
+        return orjson.loads(answer_conversion(orjson.dumps(review)))
+
+    hooks = {name: _hook(handlers[path]) for name, path in PATHS.items()}
+    api.webhooks.hooks.update(hooks)
+    api.converters[DEFINITION] = convert
+
+    def detach() -> None:
+        for name, hook in hooks.items():
+            if api.webhooks.hooks.get(name) is hook:
+                del api.webhooks.hooks[name]
+        if api.converters.get(DEFINITION) is convert:
+            del api.converters[DEFINITION]
+
+    return detach
+
+
+def _hook(handler: Handler) -> Hook:
+    async def hook(review: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = orjson.loads(await handler(orjson.dumps(review)))
+        return answer
+
+    return hook

@@ -1,0 +1,184 @@
+"""Targets and owners, and the chains in which they stand.
+
+An object is taken from a copy if there is one and it is in it; else the server is asked, so that
+what has only just been made is found, and what is not there is known not to be. A kind is copied
+once one of its objects has been found.
+
+Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (getParentNameAndKind; the
+client there is one that copies what it is asked for, too).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client, Decode
+from extender.kube.decoding import ObjectError
+from extender.kube.discovery import resource_of_kind
+from extender.kube.informers import Informers, Shared
+from extender.kube.metadata import ObjectMeta, decode_partial
+from extender.kube.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Resource
+from extender.kube.transport import TransportError
+from extender.kube.workloadspread.workloads import decode_workload
+from policies.spreading.owners import Owners
+from policies.spreading.references import (
+    APPS,
+    CLONE_SET,
+    DEPLOYMENT,
+    JOB,
+    KRUISE,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    ApiVersionError,
+    Identity,
+    Reference,
+)
+from policies.spreading.workloads import Whitelist, Workload
+
+_KNOWN: Final = {
+    (KRUISE, CLONE_SET): Resource(KRUISE, "v1alpha1", "clonesets", namespaced=True),
+    (KRUISE, STATEFUL_SET): Resource(KRUISE, "v1beta1", "statefulsets", namespaced=True),
+    (APPS, DEPLOYMENT): Resource(APPS, "v1", "deployments", namespaced=True),
+    (APPS, REPLICA_SET): REPLICA_SETS,
+    (APPS, STATEFUL_SET): STATEFUL_SETS,
+    ("batch", JOB): Resource("batch", "v1", "jobs", namespaced=True),
+    ("", REPLICATION_CONTROLLER): REPLICATION_CONTROLLERS,
+}
+_NOT_FOUND: Final = 404
+
+
+class UnreadError(Exception):
+    """An object may be there, but could not be read; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadCopy:
+    """An object as it was seen; without ``workload`` if it cannot be read: a ``problem``."""
+
+    metadata: ObjectMeta
+    workload: Workload | None
+    problem: str = ""
+
+
+@lru_cache(maxsize=256)
+def decoder_of(kind: str) -> Decode[WorkloadCopy]:
+    """Give the decoder of a kind, always the same one, so that its copy can be shared."""
+
+    def decode(raw: bytes) -> WorkloadCopy:
+        whole = bytes(raw)
+        metadata = decode_partial(whole).metadata
+        try:
+            return WorkloadCopy(metadata, decode_workload(kind, whole))
+        except ObjectError as error:
+            return WorkloadCopy(metadata, None, str(error))
+
+    return decode
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A pod's owners, from controller to controller, as far as they may be followed.
+
+    ``links`` are they; ``whole`` tells whether each of them was found but, at most, the last, which
+    leads no further.
+    """
+
+    owners: Owners
+    links: tuple[Identity, ...] = ()
+    whole: bool = True
+
+
+class Workloads:
+    """The objects that may own pods or be targeted."""
+
+    def __init__(self, client: Client, informers: Informers) -> None:
+        self._client = client
+        self._informers = informers
+        self._copies: dict[Resource, Shared[WorkloadCopy]] = {}
+        self._served: dict[str, Resource] = {}
+
+    async def get(self, reference: Reference, namespace: str) -> Workload | None:
+        """Give an object; None if it is not there. Raises UnreadError."""
+        try:
+            resource = await self._resource(reference)
+            if resource is None or not reference.name:
+                return None
+            copy = self._copy(resource, f"{namespace}/{reference.name}")
+            if copy is None:
+                copy = await self._ask(resource, reference, namespace)
+        except (ApiError, MalformedError, TransportError) as error:
+            raise UnreadError(f"{reference}: {error}") from None
+        if copy is not None and copy.workload is None:
+            raise UnreadError(copy.problem)
+        return None if copy is None else copy.workload
+
+    async def chain(
+        self, controller: Reference | None, namespace: str, whitelist: Whitelist
+    ) -> Chain:
+        """Gather the owners of a pod that has this controller."""
+        found: dict[Identity, Workload] = {}
+        unread: set[Identity] = set()
+        links: list[Identity] = []
+        missing = False
+        while controller is not None:
+            try:
+                identity = controller.identity
+            except ApiVersionError:
+                return Chain(Owners(found, frozenset(unread), whitelist), tuple(links), whole=False)
+            if identity in found:
+                break
+            links.append(identity)
+            if not whitelist.supports(identity.group, identity.kind):
+                break
+            try:
+                owner = await self.get(controller, namespace)
+            except UnreadError:
+                unread.add(identity)
+                break
+            if owner is None:
+                missing = True
+                break
+            found[identity], controller = owner, owner.controller
+        return Chain(Owners(found, frozenset(unread), whitelist), tuple(links), whole=not missing)
+
+    async def _resource(self, reference: Reference) -> Resource | None:
+        """Give under what an object is served; None if it is not. Raises ApiError and others."""
+        identity = reference.presumed
+        known = _KNOWN.get((identity.group, identity.kind))
+        if known is not None:
+            return known
+        named = f"{reference.api_version} {reference.kind}"
+        served = self._served.get(named)
+        if served is None:
+            try:
+                found = await resource_of_kind(self._client, reference.api_version, reference.kind)
+            except ApiError as error:
+                if error.status == _NOT_FOUND:
+                    return None
+                raise
+            if found is None or not found.namespaced:
+                return None
+            served = self._served[named] = found
+        return served
+
+    def _copy(self, resource: Resource, key: str) -> WorkloadCopy | None:
+        copies = self._copies.get(resource)
+        return None if copies is None else copies.objects.get(key)
+
+    async def _ask(
+        self, resource: Resource, reference: Reference, namespace: str
+    ) -> WorkloadCopy | None:
+        decode = decoder_of(reference.kind)
+        try:
+            copy = await self._client.get(resource.object(reference.name, namespace), decode)
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+        if resource not in self._copies:
+            self._copies[resource] = self._informers.of(resource, decode)
+        return copy

@@ -1,0 +1,60 @@
+"""What this process has written of WorkloadSpreads, which its copies may not show yet.
+
+The webhooks and the controller write the same status. Within one process they take turns, one at a
+time for each WorkloadSpread, and each begins with the newest state that any of them has written or
+the copies show. Between processes nothing but the resourceVersion keeps order: who comes second is
+refused, and begins anew.
+
+Source: openkruise/kruise pkg/util (GlobalKeyedMutex, GlobalCache).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+if TYPE_CHECKING:
+    from extender.kube.workloadspread.spreads import WrittenSpread  # who needs it, loads it
+
+
+class Written:
+    """The newest states of WorkloadSpreads that this process has written, and whose turn it is."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, WrittenSpread] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._newest)
+
+    def turn(self, uid: str) -> asyncio.Lock:
+        """Give the lock to hold while the WorkloadSpread of a UID is read, changed and written."""
+        lock = self._turns.get(uid)
+        if lock is None:
+            lock = self._turns[uid] = asyncio.Lock()
+        return lock
+
+    def newest(self, seen: WrittenSpread) -> WrittenSpread:
+        """Give the newer of what a copy shows and what has been written."""
+        kept = self._newest.get(seen.spread.uid)
+        return seen if kept is None or _version(kept) <= _version(seen) else kept
+
+    def keep(self, written: WrittenSpread) -> None:
+        """Remember what the server gave as the outcome of a write."""
+        self._newest[written.spread.uid] = self.newest(written)
+
+    def shown(self, seen: WrittenSpread) -> None:
+        """Forget what is no newer than what a copy shows by now."""
+        if self.newest(seen) is seen:
+            self.forget(seen.spread.uid)
+
+    def forget(self, uid: str) -> None:
+        """Forget a WorkloadSpread that has gone."""
+        self._newest.pop(uid, None)
+
+
+def _version(written: WrittenSpread) -> int:
+    """Give a resourceVersion as a number; what is none counts as the oldest."""
+    text = written.spread.resource_version
+    return int(text) if text.isascii() and text.isdigit() else 0

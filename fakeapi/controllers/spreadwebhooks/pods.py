@@ -1,0 +1,232 @@
+"""``/mutate-pod`` and ``/validate-pod``: pods that come and go.
+
+A pod that no WorkloadSpread concerns is let through at once. One that is, is put into a subset, and
+counted there before it is let through; one that goes is taken off the count. No pod is refused on
+its merits: no means that something could not be found out or written down, and whoever asked tries
+again. Dry runs pass.
+
+Source: openkruise/kruise pkg/webhook/pod/{mutating,validating}/workloadspread.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client
+from extender.kube.clock import Clock
+from extender.kube.decoding import ObjectError
+from extender.kube.resources import PODS
+from extender.kube.transport import TransportError
+from extender.kube.workloadspread.pods import decode_spread_pod
+from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.spreadanswers import Answer, Trial, answer_placement
+from fakeapi.controllers.spreading.configuration import Configuration
+from fakeapi.controllers.spreading.copies import SpreadCopies
+from fakeapi.controllers.spreading.workloads import Chain, UnreadError, Workloads
+from fakeapi.controllers.spreadwebhooks.figures import Figures
+from fakeapi.controllers.spreadwebhooks.patches import difference
+from fakeapi.controllers.spreadwebhooks.reviews import (
+    ALLOWED,
+    BAD_REQUEST,
+    FAILED,
+    Request,
+    Verdict,
+    refused,
+)
+from fakeapi.controllers.spreadwebhooks.statuses import StatusWriter
+from fakeapi.controllers.spreadwebhooks.trying import TryingGround
+from policies.spreading.admitting import LET_THROUGH, Asking, admit_removal, release
+from policies.spreading.model import Spread, SpreadPod
+from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
+from policies.spreading.quirks import SIMULATION_MISSING
+from policies.spreading.reconciling import SpreadRules
+from policies.spreading.workloads import Workload
+
+Document = dict[str, Any]
+
+_NOT_FOUND: Final = 404
+_TROUBLES: Final = (ApiError, MalformedError, TransportError, ObjectError, UnreadError)
+
+_documents = msgspec.json.Decoder(Document)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the webhooks know of the cluster."""
+
+    spreads: SpreadCopies
+    configuration: Configuration
+    workloads: Workloads
+
+    async def wait_synced(self) -> None:
+        """Return once there is something to go by."""
+        await self.spreads.wait_synced()
+        await self.configuration.wait_synced()
+
+    def concerned(self, pod: SpreadPod, chain: Chain) -> Iterable[WrittenSpread]:
+        """Give the WorkloadSpreads of a pod's namespace that may be its own, by name.
+
+        Where an owner is missing, all may be: each of them would be refused for it.
+        """
+        if not chain.whole:
+            return self.spreads.of_namespace(pod.namespace)
+        found = [
+            each for link in chain.links for each in self.spreads.of_target(pod.namespace, link)
+        ]
+        return sorted(found, key=lambda each: each.spread.name)
+
+
+class PodWebhooks:
+    """Answers about pods; ``new_id`` gives ids for pods without a name."""
+
+    def __init__(
+        self,
+        client: Client,
+        known: Known,
+        writer: StatusWriter,
+        ground: TryingGround,
+        clock: Clock,
+        new_id: Callable[[], str],
+        rules: SpreadRules,
+        figures: Figures,
+    ) -> None:
+        self._client = client
+        self._known = known
+        self._writer = writer
+        self._ground = ground
+        self._clock = clock
+        self._new_id = new_id
+        self._rules = rules
+        self._figures = figures
+
+    async def mutate(self, request: Request) -> Verdict:
+        """Answer for a pod that is created."""
+        if request.is_dry or not request.concerns("CREATE", PODS.plural):
+            return ALLOWED
+        await self._known.wait_synced()
+        if not self._known.spreads.any_in(request.namespace):
+            return ALLOWED
+        document = _documents.decode(request.object)
+        try:
+            pod = _read_pod(document, request)
+        except ObjectError as error:
+            return refused(BAD_REQUEST, str(error))
+        try:
+            answer = await self._create(pod, document)
+        except OwnerNotFoundError as error:
+            return refused(FAILED, str(error))
+        except _TROUBLES as error:
+            return refused(FAILED, _words(error))
+        if answer is None:
+            return ALLOWED
+        if answer.admission.refusal:
+            return refused(FAILED, answer.admission.refusal)
+        if answer.admission.subset is None:
+            return ALLOWED
+        self._figures.injected.inc()
+        return Verdict(patch=difference(document, answer.pod))
+
+    async def validate(self, request: Request) -> Verdict:
+        """Answer for a pod that is deleted or evicted."""
+        if request.is_dry:
+            return ALLOWED
+        try:
+            document = await self._leaving(request)
+            if document is None:
+                return ALLOWED
+            pod = _read_pod(document, request)
+            answer = await self._remove(pod)
+        except _TROUBLES as error:
+            return refused(BAD_REQUEST, _words(error))
+        if answer is not None and answer.admission.refusal:
+            return refused(BAD_REQUEST, answer.admission.refusal)
+        return ALLOWED
+
+    async def _create(self, pod: SpreadPod, document: Document) -> Answer | None:
+        """Put a pod into a subset, None if no WorkloadSpread wants it.
+
+        Raises OwnerNotFoundError, UnreadError, and what a StatusWriter does.
+        """
+        known, whitelist = self._known, self._known.configuration.whitelist
+        chain = await known.workloads.chain(pod.controller, pod.namespace, whitelist)
+        written = {each.spread.name: each for each in known.concerned(pod, chain)}
+        values = [each.spread for each in written.values()]
+        spread = spread_of(pod, values, chain.owners, self._rules.quirks)
+        if spread is None:
+            return None
+        target = await self._target(spread)
+        trial = await self._trial(spread)
+
+        def decide(newest: WrittenSpread) -> Answer:
+            asking = self._asking(chain.owners, target)
+            return answer_placement(pod, document, newest, asking, self._new_id, trial)
+
+        return await self._writer.settle(written[spread.name], decide)
+
+    async def _remove(self, pod: SpreadPod) -> Answer | None:
+        """Take a pod off the count; raises what :meth:`_create` does."""
+        given = pod.injection
+        if given is None:
+            return None
+        await self._known.wait_synced()
+        written = self._known.spreads.get(pod.namespace, given.spread)
+        if written is None:
+            return None
+        owners = Owners(whitelist=self._known.configuration.whitelist)
+        target = await self._target(written.spread)
+        if admit_removal(pod, [written.spread], self._asking(owners, target)) == LET_THROUGH:
+            return None
+
+        def decide(newest: WrittenSpread) -> Answer:
+            return Answer(release(pod, newest.spread, self._asking(owners, target)), {})
+
+        return await self._writer.settle(written, decide)
+
+    async def _leaving(self, request: Request) -> Document | None:
+        """Give the pod that a request removes; None if it removes none."""
+        if request.concerns("DELETE", PODS.plural):
+            return _documents.decode(request.old_object)
+        if not request.concerns("CREATE", PODS.plural, "eviction"):
+            return None
+        options = _documents.decode(request.object).get("deleteOptions") or {}
+        if options.get("dryRun"):
+            return None
+        try:
+            path = PODS.object(request.name, request.namespace)
+            return await self._client.get(path, _documents.decode)
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return None  # which the server says better
+            raise
+
+    async def _target(self, spread: Spread) -> Workload | None:
+        """Give the target of a WorkloadSpread, which only shares of its replicas need."""
+        shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
+        if spread.target is None or not shares:
+            return None
+        return await self._known.workloads.get(spread.target, spread.namespace)
+
+    async def _trial(self, spread: Spread) -> Trial | None:
+        """Give the cluster to try a pod on, where the WorkloadSpread wants it tried."""
+        if not spread.strategy.simulates or SIMULATION_MISSING in self._rules.quirks:
+            return None
+        return await self._ground.trial()
+
+    def _asking(self, owners: Owners, target: Workload | None) -> Asking:
+        return Asking(owners, lambda _spread: target, self._clock.now_ns(), self._rules)
+
+
+def _read_pod(document: Document, request: Request) -> SpreadPod:
+    """Read a pod, which need not say its namespace. Raises ObjectError."""
+    metadata = {**(document.get("metadata") or {}), "namespace": request.namespace}
+    return decode_spread_pod(msgspec.json.encode({**document, "metadata": metadata}))
+
+
+def _words(trouble: Exception) -> str:
+    """Give what the server said, in its own words, or why it said nothing."""
+    return trouble.message if isinstance(trouble, ApiError) else str(trouble)

@@ -1,0 +1,218 @@
+"""The webhooks made known to the API server: configurations, and the definition's conversion.
+
+There are configurations as long as there is a definition: without WorkloadSpreads there is nothing
+to ask about. They are made, and mended, whenever they are not as they should be; but an address
+that another process has put there after us stays, so that two do not wrestle: the last one to come
+is asked. When we end they stay, too, and pods wait for whoever comes next.
+
+Sources: openkruise/kruise pkg/webhook/util/{configuration,crd}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client, PatchType, Selection
+from extender.kube.clock import Clock
+from extender.kube.controller import Controller
+from extender.kube.indexer import Thing
+from extender.kube.informers import Informers
+from extender.kube.logs import OnceLog
+from extender.kube.metadata import ObjectMeta, decode_partial
+from extender.kube.resources import Resource
+from extender.kube.transport import TransportError
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controllers.spreading.copies import DEFINITION, DEFINITIONS, SpreadCopies
+from fakeapi.controllers.spreadwebhooks.names import (
+    ClientConfig,
+    Document,
+    conversion,
+    mutating_webhooks,
+    validating_webhooks,
+)
+
+GROUP: Final = "admissionregistration.k8s.io"
+NAME: Final = "reprieve-workloadspread"
+MUTATING: Final = Resource(GROUP, "v1", "mutatingwebhookconfigurations", namespaced=False)
+VALIDATING: Final = Resource(GROUP, "v1", "validatingwebhookconfigurations", namespaced=False)
+
+_KINDS: Final = {
+    MUTATING: ("MutatingWebhookConfiguration", mutating_webhooks),
+    VALIDATING: ("ValidatingWebhookConfiguration", validating_webhooks),
+}
+_RESOURCES: Final = {each.plural: each for each in (MUTATING, VALIDATING, DEFINITIONS)}
+_NOT_FOUND: Final = 404
+_OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
+_THE_ONE: Final = Selection(field_selector=f"metadata.name={DEFINITION}")
+
+_documents = msgspec.json.Decoder(Document)
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """An object as it was seen."""
+
+    metadata: ObjectMeta
+    document: Document
+
+
+def decode_registered(raw: bytes) -> Registered:
+    """Read an object of any kind."""
+    whole = bytes(raw)
+    return Registered(decode_partial(whole).metadata, _documents.decode(whole))
+
+
+class Registration:
+    """Keeps the configurations and the conversion as they should be; its controller works."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        clock: Clock,
+        copies: SpreadCopies,
+        leads_to: ClientConfig,
+        log: OnceLog,
+    ) -> None:
+        self._client = client
+        self._copies = copies
+        self._leads_to = leads_to
+        self._log = log
+        self._placed: set[Resource] = set()
+        self._queue: WorkQueue[str] = WorkQueue(clock)
+        self.controller = Controller("workloadspread-webhooks", self._queue, self._sync)
+        self._seen = {
+            resource: informers.of(resource, decode_registered, _OURS) for resource in _KINDS
+        }
+        self._seen[DEFINITIONS] = informers.of(DEFINITIONS, decode_registered, _THE_ONE)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._copies.wait_defined_or_not()
+        for resource, shared in self._seen.items():
+            await shared.wait_synced()
+            both = resource is DEFINITIONS
+            keys = tuple(_RESOURCES) if both else (resource.plural,)
+            shared.objects.add_handler(_Look(partial(self._look, keys)))
+        self._look(tuple(_RESOURCES))
+        await self.controller.run()
+
+    def _look(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            self._queue.add(key)
+
+    async def _sync(self, key: str) -> None:
+        resource = _RESOURCES[key]
+        try:
+            if not self._copies.defined:
+                await self._remove(resource)
+                return
+            await self._copies.wait_synced()
+            if resource is DEFINITIONS:
+                await self._convert()
+            else:
+                await self._configure(resource)
+        except (ApiError, MalformedError, TransportError) as error:
+            self._log.warning("webhooks_not_registered", str(resource), why=str(error))
+            raise
+
+    async def _configure(self, resource: Resource) -> None:
+        """Have a configuration be there."""
+        kind, webhooks_of = _KINDS[resource]
+        wanted = webhooks_of(self._leads_to)
+        there = self._seen[resource].objects.get(NAME)
+        if there is None:
+            made = {
+                "apiVersion": f"{GROUP}/v1",
+                "kind": kind,
+                "metadata": {"name": NAME},
+                "webhooks": wanted,
+            }
+            await self._client.create(resource.collection(), _encoded(made), decode_partial)
+        elif not _says(there.document.get("webhooks"), wanted):
+            found = there.document.get("webhooks") or []
+            if self._is_left(resource, _placeless(found), _placeless(wanted)):
+                return
+            path = resource.object(NAME)
+            changed = {**there.document, "webhooks": wanted}
+            await self._client.update(path, _encoded(changed), decode_partial)
+        self._placed.add(resource)
+
+    async def _convert(self) -> None:
+        """Have objects of other versions converted, if it is by a webhook that they are."""
+        there = self._seen[DEFINITIONS].objects.get(DEFINITION)
+        found = {} if there is None else there.document["spec"].get("conversion") or {}
+        if found.get("strategy") != "Webhook":
+            return
+        wanted = conversion(self._leads_to)
+        if not _says(found, wanted):
+            if self._is_left(DEFINITIONS, None, None):
+                return
+            nothing = {"url": None, "service": None, "caBundle": None}
+            webhook = wanted["webhook"]
+            webhook["clientConfig"] = {**nothing, **webhook["clientConfig"]}
+            path, change = DEFINITIONS.object(DEFINITION), {"spec": {"conversion": wanted}}
+            await self._client.patch(path, PatchType.MERGE, _encoded(change), decode_partial)
+        self._placed.add(DEFINITIONS)
+
+    def _is_left(self, resource: Resource, found: Any, wanted: Any) -> bool:
+        """Tell whether only the address is another's, who came after us."""
+        left = resource in self._placed and _says(found, wanted)
+        if left:
+            why = "another process has put its address there since"
+            self._log.warning("webhooks_taken_over", str(resource), why=why)
+        return left
+
+    async def _remove(self, resource: Resource) -> None:
+        self._placed.discard(resource)
+        if resource is DEFINITIONS or self._seen[resource].objects.get(NAME) is None:
+            return
+        try:
+            await self._client.delete(resource.object(NAME))
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+
+
+class _Look:
+    """What follows from any change: a look."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._look = look
+
+    def added(self, item: Thing) -> None:  # noqa: ARG002 - a handler's form
+        self._look()
+
+    def updated(self, old: Thing, new: Thing) -> None:  # noqa: ARG002 - a handler's form
+        self._look()
+
+    def removed(self, item: Thing) -> None:  # noqa: ARG002 - a handler's form
+        self._look()
+
+
+def _says(found: Any, wanted: Any) -> bool:
+    """Tell whether a document has all that is wanted; a server adds what it does by default."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            key in found and _says(found[key], value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list) and len(found) == len(wanted) and all(map(_says, found, wanted))
+        )
+    return bool(found == wanted)
+
+
+def _placeless(webhooks: list[Document]) -> list[Document]:
+    """Give webhooks without where they are asked."""
+    return [{k: v for k, v in each.items() if k != "clientConfig"} for each in webhooks]
+
+
+def _encoded(document: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(document)
