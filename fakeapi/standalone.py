@@ -3,6 +3,7 @@
 They reach it as they reach fakeapi, through a client, and run until they are told to stop. Then
 they take up nothing more, and finish what there is to do, within a time. With leader election they
 work while they hold a Lease; who has lost it ends, and whoever starts it again starts it afresh.
+Webhooks answer in any case: of several processes all may be asked.
 """
 
 from __future__ import annotations
@@ -32,7 +33,16 @@ from extender.kube.leader import LeaderElector, LeadershipLostError
 from extender.kube.lease import LeaseLock
 from extender.metrics import CONTENT_TYPE
 from extender.serving import told_to_stop
-from fakeapi.controlplane.plane import WORKLOADS, ControlPlane, UnknownPartError, parse_workloads
+from fakeapi.controlplane.plane import (
+    PARTS,
+    SPREAD_WEBHOOKS,
+    WORKLOADS,
+    ControlPlane,
+    UnknownPartError,
+    companions_of,
+    parse_workloads,
+)
+from fakeapi.hooking import HookPlace, hooked, read_place
 
 EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --run replicaset"
 LEASE: Final = "kube-system/reprieve-controllers"
@@ -53,6 +63,7 @@ class Wanted:
     server: str | None
     kubeconfig: Path | None
     figures: tuple[str, int] | None
+    hooks: HookPlace | None
     lease: tuple[str, str] | None
 
 
@@ -69,6 +80,23 @@ def run_controllers(
         typer.Option("--metrics-port", min=0, max=65535, help="Serve /metrics; 0: a free port."),
     ] = None,
     metrics_host: Annotated[str, typer.Option("--metrics-host", help="Where.")] = "127.0.0.1",
+    webhook_port: Annotated[
+        int | None,
+        typer.Option(
+            "--webhook-port", min=0, max=65535, help="Answer webhooks over HTTPS; 0: a free port."
+        ),
+    ] = None,
+    webhook_host: Annotated[str, typer.Option("--webhook-host", help="Where.")] = "127.0.0.1",
+    webhook_url: Annotated[
+        str,
+        typer.Option("--webhook-url", metavar="URL", help="How the API server reaches them."),
+    ] = "",
+    webhook_certs: Annotated[
+        Path | None,
+        typer.Option(
+            "--webhook-certs", metavar="DIR", help="tls.crt, tls.key, ca.crt; else they are made."
+        ),
+    ] = None,
     leader_elect: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--leader-elect", help="Of several, only the one with the Lease works.")
     ] = False,
@@ -83,13 +111,25 @@ def run_controllers(
         names = parse_workloads(run)
     except UnknownPartError as error:
         raise ConfigError(f"--{error}") from None
+    hooks = read_place(webhook_host, webhook_port, webhook_url, webhook_certs)
+    _check_webhooks(names, hooks)
     figures = None if metrics_port is None else (metrics_host, metrics_port)
     chosen = _read_lease(lease) if leader_elect else None
     try:
-        asyncio.run(_run(Wanted(names, server, kubeconfig, figures, chosen)))
+        asyncio.run(_run(Wanted(names, server, kubeconfig, figures, hooks, chosen)))
     except LeadershipLostError as error:
         print(f"reprieve: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         raise typer.Exit(1) from None
+
+
+def _check_webhooks(names: tuple[str, ...], hooks: HookPlace | None) -> None:
+    """See that each of the names, and the port, has something to do. Raises ConfigError."""
+    hooking = [name for name in names if SPREAD_WEBHOOKS in companions_of(name)]
+    if hooks is not None and not hooking:
+        raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
+    for name in hooking:
+        if hooks is None and name not in PARTS:
+            raise ConfigError(f"--run: {name} does nothing without --webhook-port")
 
 
 def _read_lease(text: str) -> tuple[str, str]:
@@ -105,16 +145,26 @@ async def _run(wanted: Wanted) -> None:
         stack.push_async_callback(transport.close)
         registry, figures = CollectorRegistry(), wanted.figures
         url = await stack.enter_async_context(_served(registry, *figures)) if figures else ""
+        place = wanted.hooks
+        hooks = await stack.enter_async_context(hooked(place)) if place else None
         # Jitter only: nothing that is decided depends on it.
         rng = random.Random()  # noqa: S311
         clock, client = SystemClock(), Client(transport)
         stop = told_to_stop()  # before the line that invites others to send the signal
         if url:
             print(f"listening on {url}", flush=True)  # noqa: T201 - as servers promise
+        if hooks:
+            print(f"webhooks on {hooks.address}", flush=True)  # noqa: T201 - where they may be asked
         print(f"running {', '.join(wanted.names)} on {transport.url}", flush=True)  # noqa: T201
+        reception = hooks.reception if hooks else None
+        plane = ControlPlane(
+            client, clock, rng, wanted.names, registry=registry, reception=reception
+        )
+        stack.push_async_callback(plane.stop)
+        if hooks:
+            plane[SPREAD_WEBHOOKS].start()
 
         async def work() -> None:
-            plane = ControlPlane(client, clock, rng, wanted.names, registry=registry)
             plane.start()
             try:
                 await _until(stop, plane)
@@ -128,13 +178,14 @@ async def _run(wanted: Wanted) -> None:
             lock = LeaseLock(client, *wanted.lease)
             who = f"{socket.gethostname()}_{uuid4()}"
             recorder = events.recorder(_COMPONENT)
-            await _while_leading(
-                LeaderElector(lock, who, clock, rng, recorder=recorder), work, stop
-            )
+            elector = LeaderElector(lock, who, clock, rng, recorder=recorder)
+            await _while_leading(elector, work, stop, plane)
             await events.flush()
 
 
-async def _while_leading(elector: LeaderElector, work: Work, stop: asyncio.Event) -> None:
+async def _while_leading(
+    elector: LeaderElector, work: Work, stop: asyncio.Event, plane: ControlPlane
+) -> None:
     """Work once elected, until told to stop; raises LeadershipLostError if another leads then."""
     begun = asyncio.Event()
 
@@ -144,8 +195,10 @@ async def _while_leading(elector: LeaderElector, work: Work, stop: asyncio.Event
 
     electing = asyncio.create_task(elector.run(begin))
     told = asyncio.create_task(stop.wait())
-    await asyncio.wait((electing, told), return_when=FIRST_COMPLETED)
+    broken = asyncio.create_task(plane.wait_for_fault())
+    await asyncio.wait((electing, told, broken), return_when=FIRST_COMPLETED)
     told.cancel()
+    broken.cancel()
     if not begun.is_set():
         electing.cancel()  # nobody waits to be elected any more
     await asyncio.wait((electing,))

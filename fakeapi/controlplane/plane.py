@@ -70,7 +70,7 @@ PARTS: Final[Mapping[str, MakePart]] = {
     "kubelet": _kubelets,
 }
 DEFAULT_RUN: Final = "gc,namespaces"
-WORKLOADS: Final = ("replicaset", "workloadspread")
+WORKLOADS: Final = ("replicaset",)
 """The parts that keep workloads, which ``reprieve controllers`` runs against any API server."""
 
 SPREAD_WEBHOOKS: Final = "spreadwebhooks"
@@ -95,7 +95,13 @@ def parse_run(run: str) -> tuple[str, ...]:
 
 def parse_workloads(run: str) -> tuple[str, ...]:
     """Read which controllers of workloads are to run; raises UnknownPartError."""
-    return _named(run, WORKLOADS, "controller", WORKLOADS)
+    known = tuple(dict.fromkeys((*WORKLOADS, *COMPANIONS)))
+    return _named(run, known, "controller", known)
+
+
+def companions_of(name: str) -> tuple[str, ...]:
+    """Give the parts that are switched on with another one."""
+    return COMPANIONS.get(name, ())
 
 
 def _named(run: str, known: Container[str], kind: str, offered: Iterable[str]) -> tuple[str, ...]:
@@ -221,7 +227,7 @@ class ControlPlane(Mapping[str, Switch]):
     def start(self) -> None:
         """Switch on the parts that are to run, each with its companions."""
         for name in self.run:
-            for part in (name, *COMPANIONS.get(name, ())):
+            for part in (name, *companions_of(name)):
                 if part in self._switches:
                     self._switches[part].start()
 

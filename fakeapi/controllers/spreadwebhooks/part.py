@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from uuid import UUID
 
@@ -65,6 +66,7 @@ class SpreadWebhooks:
         dismiss = self._reception.attend(self.handlers)
         try:
             await self._registration.run()
+            await asyncio.Event().wait()  # drained: others still do what they have begun
         finally:
             dismiss()
             await self._ground.stop()

@@ -1,0 +1,170 @@
+"""Webhooks behind a socket: HTTPS, as any API server asks for it.
+
+The certificate is made on the spot, by an authority that lives as long as the process, or is read
+from a directory, as a Secret of that type is mounted (``tls.crt``, ``tls.key``, and ``ca.crt`` for
+those who ask); the latter is for several processes behind one address.
+
+    POST of a review to one of the paths    200 and the review answered
+    what is no review                       400 and why
+    another path                            404
+    while nobody answers                    503
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import structlog
+from aiohttp import web
+
+from extender.validate_spread import PodCheck
+from fakeapi.access import MissingExtraError, load_chain
+from fakeapi.controllers.spreading.reception import Detach, Document, Handlers, Reception
+from fakeapi.controllers.spreadwebhooks.reviews import ReviewError
+
+if TYPE_CHECKING:
+    from fakeapi.certificates import KeyPair
+
+MOST_BYTES: Final = 16 * 2**20
+"""The longest body that is read; an API server's longest object is a fifth of it."""
+BODY_SECONDS: Final = 30.0
+IDLE_SECONDS: Final = 90.0
+SHUTDOWN_SECONDS: Final = 2.0
+
+_FILES: Final = ("tls.crt", "tls.key", "ca.crt")
+_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+
+_log = structlog.get_logger(__name__)
+
+
+class CertificateError(ValueError):
+    """A certificate cannot be had; the text says which file, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A server's certificate and key, and the authority that vouches for it, all PEM."""
+
+    certificate: bytes
+    key: bytes
+    authority: bytes
+
+
+def made_identity(host: str, url: str = "") -> Identity:
+    """Make the identity of a server at ``host`` that is reached under ``url``.
+
+    Raises MissingExtraError.
+    """
+    try:
+        from fakeapi.certificates import Authority
+    except ImportError as error:
+        raise MissingExtraError(
+            f"webhooks need the package {error.name}; install it with: pip install 'reprieve[tls]'"
+        ) from None
+    authority = Authority()
+    hosts = (urlsplit(url).hostname or host, host, *_LOCAL)
+    pair: KeyPair = authority.issue_server(tuple(dict.fromkeys(hosts)))
+    return Identity(pair.certificate, pair.key, authority.certificate)
+
+
+def read_identity(directory: Path) -> Identity:
+    """Read an identity from a directory. Raises CertificateError."""
+    found = []
+    for name in _FILES:
+        try:
+            found.append((directory / name).read_bytes())
+        except OSError as error:
+            raise CertificateError(f"{directory / name}: {error.strerror or error}") from None
+    return Identity(*found)
+
+
+class HookServer:
+    """An HTTPS server for webhooks; ``url`` is how API servers reach it, by default its own."""
+
+    def __init__(self, identity: Identity, url: str = "") -> None:
+        self._identity = identity
+        self._handlers: Handlers = {}
+        self._runner: web.ServerRunner | None = None
+        self.url = url.rstrip("/")
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen, and give the base URL here. Raises OSError, CertificateError."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            load_chain(context, self._identity.key + self._identity.certificate)
+        except ssl.SSLError as error:
+            raise CertificateError(f"tls.crt, tls.key: {error.reason or error}") from None
+        server = web.Server(self._serve, access_log=None, keepalive_timeout=IDLE_SECONDS)
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port, ssl_context=context).start()
+        named = f"[{host}]" if ":" in host else host
+        address = f"https://{named}:{self._runner.addresses[0][1]}"
+        self.url = self.url or address
+        return address
+
+    async def stop(self) -> None:
+        """Answer what is under way, and stop listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def reception(self, check_pod: PodCheck) -> Reception:
+        """Give the place that this server is for webhooks."""
+        return Reception(self._leads_to, self._attend, check_pod)
+
+    def _leads_to(self, path: str) -> Document:
+        bundle = b64encode(self._identity.authority).decode()
+        return {"url": f"{self.url}{path}", "caBundle": bundle}
+
+    def _attend(self, handlers: Handlers) -> Detach:
+        self._handlers = handlers
+
+        def detach() -> None:
+            self._handlers = {}
+
+        return detach
+
+    async def _serve(self, request: web.BaseRequest) -> web.Response:
+        handler = self._handlers.get(request.path)
+        if not self._handlers:
+            return _refusal(503, "nobody answers webhooks yet, or any more")
+        if handler is None:
+            return _refusal(404, f"{request.path}: expected one of {', '.join(self._handlers)}")
+        if request.method != "POST":
+            return _refusal(405, f"{request.method}: expected POST")
+        try:
+            answer = await handler(await _body(request))
+        except ReviewError as error:
+            return _refusal(400, str(error))
+        except _TooLongError:
+            return _refusal(413, f"expected at most {MOST_BYTES} bytes")
+        except TimeoutError:
+            return _refusal(408, f"expected the whole body within {BODY_SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - the outermost loop: one review fails, not all
+            _log.exception("webhook_failed", path=request.path)
+            return _refusal(500, f"{type(error).__name__}: {error}")
+        return web.Response(body=answer, content_type="application/json")
+
+
+class _TooLongError(Exception):
+    """A body is longer than any object."""
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    body = bytearray()
+    async with asyncio.timeout(BODY_SECONDS):
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                raise _TooLongError
+    return bytes(body)
+
+
+def _refusal(status: int, why: str) -> web.Response:
+    return web.Response(status=status, text=f"{why}\n")
