@@ -49,7 +49,7 @@ from fakeapi.api.timekeeping import ClockOrder, clock_order, describe_clock
 from fakeapi.clock import VirtualClock
 from fakeapi.hindering import Carrier, HinderedWatch, Outcome, Watched, halved_bytes
 from fakeapi.transport import WatchFeed, watch_timeout
-from fakeapi.webhooks import Errands, post
+from fakeapi.webhooks import Connections, Errands
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 MAX_MANAGEMENT_BODY_BYTES: Final = 1024**3
@@ -104,7 +104,8 @@ class Server:
         self.management = management or Management(api, clock.now_ns)
         self._carrier = Carrier(self.management.faults, clock)
         self._api = api
-        self._errands = Errands(api.outbox, post, clock)
+        self._connections = Connections()
+        self._errands = Errands(api.outbox, self._connections.post, clock)
         self._clock = clock
         self._rng = rng
         self._patience = patience
@@ -167,6 +168,7 @@ class Server:
             feed.stop()
         if self._runner is not None:
             await self._runner.cleanup()
+        await self._connections.close()
 
     async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
         body = b""

@@ -5,7 +5,8 @@ they do not depend on each other, and begins again with the answers. Others are 
 How long a call may take is told by the world's clock.
 
 Calls are HTTPS; the certificate must be signed by the caller's CA bundle, or by one that the system
-trusts where there is none.
+trusts where there is none. :class:`Connections` keeps connections open for a while, as an API
+server does: to shake hands takes longer than to ask.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from inspect import isawaitable
-from typing import Final, TypeVar
+from types import SimpleNamespace
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import orjson
@@ -37,6 +40,8 @@ Send = Callable[[OutCall], Awaitable[bytes]]
 """Makes a call and gives the body of its answer; raises OutCallError."""
 
 _REMEMBERED: Final = 64
+_KEPT_SECONDS: Final = 10.0
+_CLOSED: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _OVERDUE: Final = "context deadline exceeded"
 _UNPARSED: Final = "unable to load root certificates: unable to parse bytes as PEM block"
 _WORDS: Final = {
@@ -100,27 +105,73 @@ async def _ask(call: OutCall) -> bytes:
     return told(await answer if isawaitable(answer) else answer)
 
 
-async def post(call: OutCall) -> bytes:
-    """Make a call over HTTPS; raises OutCallError, worded as Go's client words it."""
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
-            session.post(
-                call.url,
-                data=call.body,
-                headers=headers,
-                ssl=_context(call.ca_bundle),
-                server_hostname=call.host or None,
-                allow_redirects=False,
-            ) as answer,
-        ):
+class Connections:
+    """Makes calls over HTTPS, on connections that may be used again; to be closed."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def post(self, call: OutCall) -> bytes:
+        """Make a call; raises OutCallError, worded as Go's client words it."""
+        told = _Told()
+        try:
+            return await self._post(call, told)
+        except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
+            if not (told.reused and isinstance(error, _CLOSED)):
+                raise OutCallError(_worded(error)) from None
+        return await self.post(call)  # the other side had closed a connection that was idle
+
+    async def close(self) -> None:
+        """Close what is open."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _post(self, call: OutCall, told: _Told) -> bytes:
+        async with self._opened().post(
+            call.url,
+            data=call.body,
+            ssl=_context(call.ca_bundle),
+            server_hostname=call.host or None,
+            allow_redirects=False,
+            trace_request_ctx=told,
+        ) as answer:
             body = await answer.read()
             if not answer.ok or answer.status >= 300:
                 raise AnsweredError(_answered(answer.status, body))
             return body
-    except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
-        raise OutCallError(_worded(error)) from None
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            tracing = aiohttp.TraceConfig()
+            tracing.on_connection_reuseconn.append(_note_reuse)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS),
+                headers={"Content-Type": "application/json", "Accept": "application/json"},
+                timeout=aiohttp.ClientTimeout(total=None),
+                trace_configs=[tracing],
+            )
+        return self._session
+
+
+async def post(call: OutCall) -> bytes:
+    """Make one call, on a connection of its own; raises OutCallError."""
+    connections = Connections()
+    try:
+        return await connections.post(call)
+    finally:
+        await connections.close()
+
+
+@dataclass(slots=True)
+class _Told:
+    """What is told of one call: whether its connection had been used before."""
+
+    reused: bool = False
+
+
+async def _note_reuse(_session: aiohttp.ClientSession, of: SimpleNamespace, _params: Any) -> None:
+    of.trace_request_ctx.reused = True
 
 
 @lru_cache(maxsize=_REMEMBERED)

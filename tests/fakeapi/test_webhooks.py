@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -16,7 +18,7 @@ from fakeapi import FakeCluster
 from fakeapi.access import Tls, create_tls
 from fakeapi.api import Api, Request, Response
 from fakeapi.api.outcalls import OutCall, OutCallError
-from fakeapi.webhooks import Errands, post
+from fakeapi.webhooks import Connections, Errands, post
 from tests.fakeapi.api.crds.webhooks import converted, renamed, serving
 from tests.fakeapi.api.crds.widgets import MERGE, WIDGETS, Document, widget
 
@@ -116,6 +118,55 @@ async def test_an_answer_that_is_none_is_an_error(tls: Tls, port: int) -> None:
 async def test_a_bundle_that_is_none_is_an_error() -> None:
     with pytest.raises(OutCallError, match="unable to parse bytes as PEM block"):
         await post(OutCall("https://127.0.0.1:1/", b"{}", b"certificate"))
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    opened = Connections()
+    yield opened
+    await opened.close()
+
+
+class Terse:
+    """A server that answers so many requests on each connection, and closes it without a word."""
+
+    def __init__(self, answers: int) -> None:
+        self.accepted = 0
+        self._answers = answers
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        with suppress(asyncio.IncompleteReadError):
+            for _ in range(self._answers):
+                await reader.readuntil(b"\r\n\r\n{}")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("answers", "accepted"), [(9, 1), (1, 3)], ids=["it is kept", "it is closed by the other side"]
+)
+async def test_a_connection_is_used_again_as_long_as_there_is_one(
+    tls: Tls, connections: Connections, answers: int, accepted: int
+) -> None:
+    terse = Terse(answers)
+    server = await asyncio.start_server(terse, "127.0.0.1", 0, ssl=tls.server)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        call = OutCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate)
+        assert [await connections.post(call) for _ in range(3)] == [b"ok"] * 3
+        await connections.close()
+    assert terse.accepted == accepted
+
+
+async def test_a_connection_that_is_closed_before_any_answer_is_an_error(
+    tls: Tls, connections: Connections
+) -> None:
+    async with await asyncio.start_server(Terse(0), "127.0.0.1", 0, ssl=tls.server) as server:
+        port = server.sockets[0].getsockname()[1]
+        call = OutCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate)
+        with pytest.raises(OutCallError, match="EOF"):
+            await connections.post(call)
 
 
 async def asked(api: Api, *documents: Document) -> tuple[list[OutCall], Any]:

@@ -18,6 +18,7 @@ from fakeapi.controlplane.part import Setting
 from fakeapi.controlplane.plane import (
     DEFAULT_RUN,
     PARTS,
+    SPREAD_WEBHOOKS,
     ControlPlane,
     Switch,
     UnknownPartError,
@@ -28,7 +29,7 @@ from tests.fakeapi.controllers.replicaset.table import a_replica_set
 
 RUNS = [
     ("none", ()),
-    ("all", tuple(PARTS)),
+    ("all", tuple(dict.fromkeys((*PARTS, "workloadspread")))),
     ("gc", ("gc",)),
     ("podgc, gc,podgc", ("podgc", "gc")),
     (DEFAULT_RUN, ("gc", "namespaces")),
@@ -55,7 +56,7 @@ def test_which_controllers_of_workloads_are_to_run() -> None:
 async def test_what_was_asked_for_is_on_and_nothing_else() -> None:
     async with VirtualCluster(run="gc,podgc") as cluster:
         on = [name for name, switch in cluster.control_plane.items() if switch.on]
-        assert (on, len(cluster.control_plane)) == (["gc", "podgc"], len(PARTS))
+        assert (on, set(cluster.control_plane)) == (["gc", "podgc"], {*PARTS, SPREAD_WEBHOOKS})
     async with VirtualCluster() as cluster:
         assert cluster.control_plane.run == ("gc", "namespaces")
 
