@@ -6,18 +6,20 @@ is named once, and left alone: pods pass it by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from extender.kube.client import Selection
 from extender.kube.decoding import ObjectError
+from extender.kube.indexer import Indexer
 from extender.kube.indexes import BY_NAMESPACE, namespace_of
 from extender.kube.informers import Informers, Shared
 from extender.kube.logs import OnceLog
 from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
 from extender.kube.resources import Resource
 from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
+from fakeapi.controllers.spreading.workloads import Chain
 from fakeapi.controllers.spreading.written import Written
 from policies.spreading.references import KRUISE, Identity
 
@@ -50,6 +52,39 @@ def decode_copy(raw: bytes) -> SpreadCopy:
         return SpreadCopy(metadata, None, str(error))
 
 
+class SpreadIndex:
+    """WorkloadSpreads by namespace, and by what they target; those that can be read, by name."""
+
+    def __init__(self, objects: Indexer[SpreadCopy]) -> None:
+        self._objects = objects
+        objects.add_index(BY_NAMESPACE, namespace_of)
+        objects.add_index(_BY_TARGET, _targets)
+
+    def get(self, namespace: str, name: str) -> WrittenSpread | None:
+        """Give one; None if it is not there or cannot be read."""
+        found = self._objects.get(f"{namespace}/{name}")
+        return None if found is None else found.written
+
+    def any_in(self, namespace: str) -> bool:
+        """Tell whether there are any in a namespace."""
+        return bool(self._objects.by(BY_NAMESPACE, namespace))
+
+    def of_namespace(self, namespace: str) -> list[WrittenSpread]:
+        """Give those of a namespace."""
+        return _readable(self._objects.by(BY_NAMESPACE, namespace))
+
+    def concerned(self, namespace: str, chain: Chain) -> list[WrittenSpread]:
+        """Give those that may be a pod's own, which has these owners.
+
+        They target one of them. Where an owner is missing, all may be: each would be refused for
+        it.
+        """
+        if not chain.whole:
+            return self.of_namespace(namespace)
+        keys = [_targeted(namespace, link) for link in chain.links]
+        return _readable(each for key in keys for each in self._objects.by(_BY_TARGET, key))
+
+
 class SpreadCopies:
     """The WorkloadSpreads; what ``written`` remembers is forgotten as they show it."""
 
@@ -58,6 +93,7 @@ class SpreadCopies:
         self._written = written
         self._log = log
         self._followed: Shared[SpreadCopy] | None = None
+        self._index = SpreadIndex(Indexer())
         self._definitions = informers.of(DEFINITIONS, decode_partial, _THE_ONE)
         self._definitions.objects.add_handler(_Definitions(self))
 
@@ -65,6 +101,11 @@ class SpreadCopies:
     def defined(self) -> bool:
         """Whether the server has such a kind, as far as is known."""
         return self._followed is not None
+
+    @property
+    def index(self) -> SpreadIndex:
+        """What there is; nothing while there is no such kind."""
+        return self._index
 
     async def wait_defined_or_not(self) -> None:
         """Return once it is known whether the kind is there."""
@@ -79,44 +120,16 @@ class SpreadCopies:
         else:
             await self._followed.wait_synced()
 
-    def get(self, namespace: str, name: str) -> WrittenSpread | None:
-        """Give a WorkloadSpread; None if it is not there or cannot be read."""
-        found = self._followed and self._followed.objects.get(f"{namespace}/{name}")
-        return found.written if found else None
-
-    def of_namespace(self, namespace: str) -> list[WrittenSpread]:
-        """Give the WorkloadSpreads of a namespace, by name."""
-        return self._found(BY_NAMESPACE, namespace)
-
-    def of_target(self, namespace: str, target: Identity) -> list[WrittenSpread]:
-        """Give those that target an object, by name."""
-        return self._found(_BY_TARGET, _targeted(namespace, target))
-
-    def any_in(self, namespace: str) -> bool:
-        """Tell whether there are any in a namespace."""
-        return self._followed is not None and bool(
-            self._followed.objects.by(BY_NAMESPACE, namespace)
-        )
-
     def follow(self) -> None:
         """Begin to follow: the kind is there."""
         self._followed = self._informers.of(SPREADS, decode_copy)
-        objects = self._followed.objects
-        objects.add_index(BY_NAMESPACE, namespace_of)
-        objects.add_index(_BY_TARGET, _targets)
-        objects.add_handler(_Spreads(self._written, self._log))
+        self._index = SpreadIndex(self._followed.objects)
+        self._followed.objects.add_handler(_Spreads(self._written, self._log))
 
     def drop(self) -> None:
         """Stop following: the kind has gone."""
-        self._followed = None
+        self._followed, self._index = None, SpreadIndex(Indexer())
         self._informers.drop(SPREADS, decode_copy)
-
-    def _found(self, index: str, value: str) -> list[WrittenSpread]:
-        if self._followed is None:
-            return []
-        copies = self._followed.objects.by(index, value)
-        found = [copy.written for copy in copies if copy.written is not None]
-        return sorted(found, key=lambda each: each.spread.name)
 
 
 class _Definitions:
@@ -153,6 +166,11 @@ class _Spreads:
 
     def removed(self, item: SpreadCopy) -> None:
         self._written.forget(item.metadata.uid)
+
+
+def _readable(copies: Iterable[SpreadCopy]) -> list[WrittenSpread]:
+    found = [copy.written for copy in copies if copy.written is not None]
+    return sorted(found, key=lambda each: each.spread.name)
 
 
 def _targets(copy: SpreadCopy) -> Iterator[str]:

@@ -83,8 +83,8 @@ def decoder_of(kind: str) -> Decode[WorkloadCopy]:
 class Chain:
     """A pod's owners, from controller to controller, as far as they may be followed.
 
-    ``links`` are they; ``whole`` tells whether each of them was found but, at most, the last, which
-    leads no further.
+    ``links`` are they, the last of which need not be found; ``whole`` is false if it is missing
+    though it could lead further.
     """
 
     owners: Owners

@@ -10,7 +10,7 @@ Source: openkruise/kruise pkg/webhook/pod/{mutating,validating}/workloadspread.g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.spreadanswers import Answer, Trial, answer_placement
 from fakeapi.controllers.spreading.configuration import Configuration
 from fakeapi.controllers.spreading.copies import SpreadCopies
-from fakeapi.controllers.spreading.workloads import Chain, UnreadError, Workloads
+from fakeapi.controllers.spreading.workloads import UnreadError, Workloads
 from fakeapi.controllers.spreadwebhooks.figures import Figures
 from fakeapi.controllers.spreadwebhooks.patches import difference
 from fakeapi.controllers.spreadwebhooks.reviews import (
@@ -68,18 +68,6 @@ class Known:
         await self.spreads.wait_synced()
         await self.configuration.wait_synced()
 
-    def concerned(self, pod: SpreadPod, chain: Chain) -> Iterable[WrittenSpread]:
-        """Give the WorkloadSpreads of a pod's namespace that may be its own, by name.
-
-        Where an owner is missing, all may be: each of them would be refused for it.
-        """
-        if not chain.whole:
-            return self.spreads.of_namespace(pod.namespace)
-        found = [
-            each for link in chain.links for each in self.spreads.of_target(pod.namespace, link)
-        ]
-        return sorted(found, key=lambda each: each.spread.name)
-
 
 class PodWebhooks:
     """Answers about pods; ``new_id`` gives ids for pods without a name."""
@@ -109,7 +97,7 @@ class PodWebhooks:
         if request.is_dry or not request.concerns("CREATE", PODS.plural):
             return ALLOWED
         await self._known.wait_synced()
-        if not self._known.spreads.any_in(request.namespace):
+        if not self._known.spreads.index.any_in(request.namespace):
             return ALLOWED
         document = _documents.decode(request.object)
         try:
@@ -154,7 +142,8 @@ class PodWebhooks:
         """
         known, whitelist = self._known, self._known.configuration.whitelist
         chain = await known.workloads.chain(pod.controller, pod.namespace, whitelist)
-        written = {each.spread.name: each for each in known.concerned(pod, chain)}
+        concerned = known.spreads.index.concerned(pod.namespace, chain)
+        written = {each.spread.name: each for each in concerned}
         values = [each.spread for each in written.values()]
         spread = spread_of(pod, values, chain.owners, self._rules.quirks)
         if spread is None:
@@ -174,7 +163,7 @@ class PodWebhooks:
         if given is None:
             return None
         await self._known.wait_synced()
-        written = self._known.spreads.get(pod.namespace, given.spread)
+        written = self._known.spreads.index.get(pod.namespace, given.spread)
         if written is None:
             return None
         owners = Owners(whitelist=self._known.configuration.whitelist)

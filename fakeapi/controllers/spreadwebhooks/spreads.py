@@ -54,7 +54,7 @@ class SpreadWebhook:
 
     async def _faults(self, written: WrittenSpread, old: WrittenSpread | None) -> tuple[Fault, ...]:
         spread = written.spread
-        others = [each.spread for each in self._known.spreads.of_namespace(spread.namespace)]
+        others = [each.spread for each in self._known.spreads.index.of_namespace(spread.namespace)]
         return validate(
             spread,
             others,

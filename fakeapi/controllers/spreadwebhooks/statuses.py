@@ -89,7 +89,7 @@ class StatusWriter:
 
     def _known(self, found: WrittenSpread) -> WrittenSpread | None:
         """Give the newest state that is known here; None if there is none any more."""
-        seen = self._copies.get(found.spread.namespace, found.spread.name)
+        seen = self._copies.index.get(found.spread.namespace, found.spread.name)
         return None if seen is None else self._written.newest(seen)
 
     async def _live(self, found: WrittenSpread) -> WrittenSpread | None:
