@@ -1,0 +1,112 @@
+"""Which WorkloadSpreads may be a pod's own: looking at those of its owners is enough."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.kube.indexer import Indexer
+from fakeapi.controllers.spreading.copies import SpreadCopy, SpreadIndex, decode_copy
+from fakeapi.controllers.spreading.workloads import Chain
+from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
+from policies.spreading.quirks import FIXED
+from policies.spreading.references import Identity, Reference
+from policies.spreading.workloads import Workload
+from tests.builders import encoded
+from tests.spreads import Document, member, spread_json
+
+KINDS = {"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "Sorcery": "example.com/v1"}
+REFERENCES = st.builds(
+    lambda kind, name: Reference(KINDS[kind], kind, name),
+    st.sampled_from(sorted(KINDS)),
+    st.sampled_from("ab"),
+)
+
+
+def written(number: int, target: Reference, *, terminating: bool, filtered: bool) -> Document:
+    document = spread_json({"name": "s"}, name=f"w{number}")
+    reference = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name}
+    document["spec"]["targetRef"] = reference
+    if filtered:
+        document["spec"]["targetFilter"] = {"selector": {"matchLabels": {"app": "other"}}}
+    if terminating:
+        document["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+    return document
+
+
+@st.composite
+def indexes(draw: st.DrawFn) -> SpreadIndex:
+    objects: Indexer[SpreadCopy] = Indexer()
+    index = SpreadIndex(objects)
+    for number, target in enumerate(draw(st.lists(REFERENCES, max_size=5))):
+        flags = {"terminating": draw(st.booleans()), "filtered": draw(st.booleans())}
+        objects.upsert(decode_copy(encoded(written(number, target, **flags))))
+    return index
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[Reference, Chain]:
+    """Give a controller, and its chain as it would be gathered."""
+    found: dict[Identity, Workload] = {}
+    unread: frozenset[Identity] = frozenset()
+    links: list[Identity] = []
+    references = draw(st.lists(REFERENCES, min_size=1, max_size=4, unique=True))
+    end = draw(st.sampled_from(["whole", "missing", "unread"]))
+    whole = True
+    for place, reference in enumerate(references):
+        identity = reference.identity
+        links.append(identity)
+        if identity.kind == "Sorcery":
+            break
+        last = place == len(references) - 1
+        if last and end == "missing":
+            whole = False
+            break
+        if last and end == "unread":
+            unread = frozenset([identity])
+            break
+        above = None if last else references[place + 1]
+        found[identity] = Workload(identity, "default", controller=above)
+    return references[0], Chain(Owners(found, unread), tuple(links), whole=whole)
+
+
+@given(indexes(), chains())
+def test_those_that_target_an_owner_are_enough(
+    index: SpreadIndex, gathered: tuple[Reference, Chain]
+) -> None:
+    controller, chain = gathered
+    pod = member("web-1", controller=controller, labels={"app": "web"})
+
+    def found(candidates: list[str] | None) -> str | None:
+        several = index.of_namespace("default")
+        chosen = [
+            each.spread for each in several if candidates is None or each.spread.name in candidates
+        ]
+        try:
+            spread = spread_of(pod, chosen, chain.owners, FIXED)
+        except OwnerNotFoundError as error:
+            return f"refused: {error}"
+        return None if spread is None else spread.name
+
+    names = [each.spread.name for each in index.concerned("default", chain)]
+    assert names == sorted(names)
+    assert found(names) == found(None)
+
+
+def test_one_that_cannot_be_read_is_found_by_nobody() -> None:
+    document = spread_json({"name": "s", "maxReplicas": 1.5})
+    objects: Indexer[SpreadCopy] = Indexer()
+    index = SpreadIndex(objects)
+    copy = decode_copy(encoded(document))
+    objects.upsert(copy)
+    assert copy.written is None
+    assert "WorkloadSpread default/web: spec.subsets[0].maxReplicas: expected" in copy.problem
+    assert index.get("default", "web") is None
+    assert index.of_namespace("default") == []
+    assert index.any_in("default")
+
+
+def test_a_spec_that_is_none_is_a_problem_of_that_one() -> None:
+    copy = decode_copy(b'{"metadata": {"name": "x", "namespace": "n"}, "spec": 1}')
+    assert (copy.metadata.key, copy.written) == ("n/x", None)
+    assert copy.problem == "WorkloadSpread n/x: spec: expected object | null, got int"
