@@ -48,6 +48,7 @@ _KINDS: Final = {
 }
 _RESOURCES: Final = {each.plural: each for each in (MUTATING, VALIDATING, DEFINITIONS)}
 _NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
 _OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
 _THE_ONE: Final = Selection(field_selector=f"metadata.name={DEFINITION}")
 
@@ -119,7 +120,8 @@ class Registration:
             else:
                 await self._configure(resource)
         except (ApiError, MalformedError, TransportError) as error:
-            self._log.warning("webhooks_not_registered", str(resource), why=str(error))
+            if not (isinstance(error, ApiError) and error.status == _CONFLICT):
+                self._log.warning("webhooks_not_registered", str(resource), why=str(error))
             raise
 
     async def _configure(self, resource: Resource) -> None:

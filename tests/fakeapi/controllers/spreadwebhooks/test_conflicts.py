@@ -130,6 +130,7 @@ async def test_two_processes_never_overfill_a_subset_and_leave_none_short(seed: 
     cluster.load([*KRUISE, spread_json(*THREE)])
     rng = Random(seed)
     async with cluster, processes(cluster, 2, seed) as running:
+        cluster.faults.plan(fault("latency", least=0.001, most=0.1).by("hooks-*"), seed=seed)
         found: Counter[str | None] = Counter()
 
         async def come(name: str) -> None:
@@ -145,4 +146,5 @@ async def test_two_processes_never_overfill_a_subset_and_leave_none_short(seed: 
             await cluster.clock.advance(1)
             assert max(found["a"], found["b"]) <= 60
         assert found == {"a": 60, "b": 60, "c": 80}
+        assert sum(map(seen_conflicts, running)) > 0
         assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 0, "b": 0, "c": -1}}
