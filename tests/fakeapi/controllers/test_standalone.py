@@ -8,17 +8,23 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
+from extender.config import ConfigError
 from extender.kube.client import PatchType
 from extender.kube.resources import LEASES, PODS, REPLICA_SETS
 from fakeapi import FakeCluster
+from fakeapi.hooking import read_place
 from tests.commands import reprieve, start
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
+from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE
+from tests.fakeapi.controllers.spreadwebhooks.worlds import put_into, registered
 from tests.fakeapi.controlplane.stage import decode
+from tests.spreads import pod_of, spread_json
 
 PATIENCE_SECONDS = 60
 
@@ -129,8 +135,12 @@ async def test_a_server_that_is_not_there_is_waited_for() -> None:
         assert await line(process) == "running replicaset on http://127.0.0.1:1"
 
 
+SERVER = ("--server", "http://127.0.0.1:1")
+HOOKS = ("--run", "workloadspread", "--webhook-port", "0")
 MISTAKES = [
-    (("--run", "workloadspread"), "--run: no controller 'workloadspread'; expected one of: rep"),
+    (("--run", "sorcery"), "--run: no controller 'sorcery'; expected one of: replicaset, work"),
+    (("--run", "replicaset", "--webhook-port", "0"), "--webhook-port: no webhooks in --run rep"),
+    ((*HOOKS, *SERVER, "--webhook-certs", "/nowhere"), "--webhook-certs: /nowhere/tls.crt: No "),
     (("--run", "replicaset,gc"), "--run: no controller 'gc'"),
     (("--server", "nowhere"), "--server"),
     (("--server", "http://x", "--kubeconfig", "f"), "--kubeconfig and --server exclude each other"),
@@ -148,11 +158,71 @@ async def test_a_mistake_is_told_in_one_line(arguments: tuple[str, ...], said: s
     assert done.err.count("\n") == 1
 
 
+async def test_webhooks_are_answered_over_https_and_counted(cluster: FakeCluster) -> None:
+    cluster.load([*KRUISE, spread_json({"name": "a", "maxReplicas": 1}, {"name": "b"})])
+    asked = ("--server", cluster.url, *HOOKS, "--metrics-port", "0")
+    async with controlling(*asked) as process:
+        listening = await line(process)
+        hooks = await line(process)
+        assert hooks.startswith("webhooks on https://127.0.0.1:")
+        assert await line(process) == f"running workloadspread on {cluster.url}"
+        await registered(cluster.client)
+        made = [await created(cluster, f"web-{number}") for number in range(3)]
+        assert [(put_into(each) or {}).get("subset") for each in made] == ["a", "b", "b"]
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{listening.split()[-1]}/metrics") as response,
+        ):
+            figures = await response.text()
+    assert "workloadspread_webhook_pods_injected_total 3.0" in figures
+
+
+async def created(cluster: FakeCluster, name: str) -> dict[str, Any]:
+    path = PODS.collection("default")
+    return await cluster.client.create(path, orjson.dumps(pod_of(name)), decode)
+
+
+async def test_webhooks_answer_whoever_leads(cluster: FakeCluster) -> None:
+    cluster.load([*KRUISE, spread_json({"name": "a"})])
+    elected = ("--leader-elect", "--lease", "default/test")
+    async with controlling("--server", cluster.url, *elected) as leader:
+        await line(leader)
+        await holder(cluster)
+        async with controlling("--server", cluster.url, *HOOKS, *elected) as other:
+            await line(other)
+            await registered(cluster.client)
+            assert put_into(await created(cluster, "web-1")) == {"name": "web", "subset": "a"}
+
+
 async def test_a_port_that_is_taken_is_told_in_one_line(cluster: FakeCluster) -> None:
     port = cluster.url.rpartition(":")[2]
     done = await reprieve("controllers", "--server", cluster.url, "--metrics-port", port)
     assert (done.code, done.out) == (2, "")
     assert f"--metrics-port: {port}: " in done.err
+    done = await reprieve("controllers", *HOOKS[:2], *SERVER, "--webhook-port", port)
+    assert (done.code, done.out) == (2, "")
+    assert f"--webhook-port: {port}: " in done.err
+
+
+@pytest.mark.parametrize(
+    ("port", "url", "directory", "told"),
+    [
+        (None, "https://x", None, "--webhook-url and --webhook-certs need --webhook-port"),
+        (None, "", Path("/certs"), "--webhook-url and --webhook-certs need --webhook-port"),
+        (0, "http://x", None, r"--webhook-url: 'http://x'; expected https://HOST\[:PORT\]"),
+    ],
+)
+def test_options_of_webhooks_that_do_not_fit(
+    port: int | None, url: str, directory: Path | None, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        read_place("127.0.0.1", port, url, directory)
+
+
+async def test_webhooks_without_a_port_would_do_nothing() -> None:
+    done = await reprieve("controllers", *HOOKS[:2])
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "reprieve: --run: workloadspread does nothing without --webhook-port\n"
 
 
 async def test_help_has_an_example() -> None:
