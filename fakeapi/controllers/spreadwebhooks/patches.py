@@ -24,7 +24,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> 
         place = f"{path}/{_escaped(key)}"
         if key not in after:
             yield {"op": "remove", "path": place}
-        elif isinstance(old, dict) and isinstance(after[key], dict):
+        elif isinstance(old, dict) and isinstance(after[key], dict) and old is not after[key]:
             yield from _changes(old, after[key], place)
         elif not _same(old, after[key]):
             yield {"op": "replace", "path": place, "value": after[key]}
@@ -35,6 +35,8 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> 
 
 def _same(one: Any, other: Any) -> bool:
     """Tell whether two JSON values are the same; true is not 1."""
+    if one is other:  # as is most of a pod that something has been added to
+        return True
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):

@@ -1,0 +1,353 @@
+"""What the webhooks of WorkloadSpreads cost: an answer, a create that waits for it, and conflicts.
+
+fakeapi and the webhooks are processes of their own, with HTTPS between them. There are 1,000
+WorkloadSpreads with their targets, and 20,000 pods and 100 nodes that the webhooks have copied,
+since one WorkloadSpread has its pods tried on them.
+
+- Reviews are sent as an API server sends them, one after the other and 50 at a time; each pod is
+  put into a subset with a limit, so that each answer waits for a status to be written.
+- Pods are created 50 at a time, by turns in namespaces that the webhooks are asked about and in one
+  that they are not. Where the subset has a limit, a create makes two writes of one.
+- Two processes are asked by turns about one WorkloadSpread, 50 at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import statistics
+import time
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import orjson
+import yaml
+
+from tests.bench.budgets import Figure
+from tests.bench.processes import Server, reprieve
+from tests.bench.timing import Latency, latency, milliseconds
+
+SPREADS: Final = 1_000
+NAMESPACES: Final = 100
+PODS: Final = 20_000
+NODES: Final = 100
+AT_ONCE: Final = 50
+
+_REVIEWS: Final = 1_000
+_CREATES: Final = 300
+_ROOT: Final = Path(__file__).parents[2]
+_CONFIGURATION: Final = (
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/reprieve-workloadspread"
+)
+_PLAIN: Final = "plain"
+_JSON: Final = {"Content-Type": "application/json"}
+_CONFLICTS: Final = "workloadspread_webhook_conflicts_total "
+
+Document = dict[str, Any]
+Where = Callable[[int], tuple[str, str]]
+"""Gives the namespace and the owner of a pod."""
+
+
+def measure(rounds: int) -> dict[str, Figure]:
+    """Measure all of it; pods are created in so many rounds."""
+    with ExitStack() as stack:
+        server = stack.enter_context(reprieve("fakeapi", "--port", "0", "--run", "none"))
+
+        def hooked() -> Server:
+            run = ("--run", "workloadspread", "--webhook-port", "0", "--metrics-port", "0")
+            return stack.enter_context(reprieve("controllers", "--server", server.url, *run))
+
+        return asyncio.run(_measure(server, hooked, rounds))
+
+
+async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) -> dict[str, Figure]:
+    timeout = aiohttp.ClientTimeout(total=None)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(
+        server.url, timeout=timeout, connector=connector, headers=_JSON
+    ) as http:
+        await _load(http)
+        hooks = Hooks(http, hooked())
+        await hooks.found()
+        await _create(http, "adaptive", "spread-0", next(_NUMBERS))  # from now on pods are copied
+        figures = {}
+        for at_once in (1, AT_ONCE):
+            taken = latency(await hooks.reviews(at_once, _anywhere))
+            figures |= _latencies(at_once, taken)
+        for name, what, where in (
+            ("create-ratio", "put into a subset with a limit", _anywhere),
+            ("create-free-ratio", "put into a subset without one", _without_limit),
+        ):
+            figures[name] = await _created(http, rounds, what, where)
+        other = Hooks(http, hooked())
+        await other.found()
+        figures["conflicts"] = await _wrestling(hooks, other)
+        await hooks.close()
+        await other.close()
+        return figures
+
+
+_NUMBERS: Final = count()
+
+
+@dataclass
+class Hooks:
+    """A process with webhooks, asked as an API server asks it."""
+
+    http: aiohttp.ClientSession
+    server: Server
+    url: str = ""
+    session: aiohttp.ClientSession | None = None
+
+    async def found(self) -> None:
+        """Find where it is asked, once it has said so to the API server."""
+        known = await self._address()
+        while known is None or known["url"] in _SEEN:
+            known = await self._address()
+        _SEEN.add(known["url"])
+        self.url = known["url"]
+        context = ssl.create_default_context(cadata=b64decode(known["caBundle"]).decode())
+        connector = aiohttp.TCPConnector(limit=0, ssl=context)
+        self.session = aiohttp.ClientSession(connector=connector)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self.session is not None:
+            await self.session.close()
+
+    async def reviews(self, at_once: int, where: Where) -> list[float]:
+        """Have pods reviewed; gives the seconds that each took."""
+        taken: list[float] = []
+
+        async def ask(number: int) -> None:
+            begun = time.perf_counter()
+            assert (await self.review(*where(number), number))["allowed"]
+            taken.append(time.perf_counter() - begun)
+
+        await _several(ask, _REVIEWS, at_once)
+        return taken
+
+    async def review(self, namespace: str, spread: str, number: int) -> Document:
+        """Have a pod reviewed; gives the response."""
+        request = {
+            "uid": str(number),
+            "operation": "CREATE",
+            "namespace": namespace,
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "object": _pod(namespace, spread, number),
+        }
+        assert self.session is not None
+        body = orjson.dumps({"request": request})
+        async with self.session.post(self.url, data=body) as answer:
+            response: Document = orjson.loads(await answer.read())["response"]
+            return response
+
+    async def figure(self, name: str) -> float:
+        """Give one of its own figures."""
+        url = f"{self.server.url}/metrics"
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            lines = (await answer.text()).splitlines()
+        [found] = [line for line in lines if line.startswith(name)]
+        return float(found.removeprefix(name))
+
+    async def _address(self) -> Document | None:
+        async with self.http.get(_CONFIGURATION) as answer:
+            if answer.status == 404:
+                return None
+            found: Document = (await answer.json())["webhooks"][0]["clientConfig"]
+            return found
+
+
+_SEEN: Final[set[str]] = set()
+
+
+async def _created(http: aiohttp.ClientSession, rounds: int, told: str, asked_at: Where) -> Figure:
+    """Create pods by turns with and without the webhooks."""
+    ratios, shown = [], []
+    for _ in range(rounds):
+        bare, asked = [await _turn(http, where) for where in (_unasked, asked_at)]
+        ratios.append(asked / bare)
+        shown.append((bare, asked))
+    bare, asked = (statistics.median(each) * 1e3 for each in zip(*shown, strict=True))
+    what = f"create of a pod, {AT_ONCE} at a time, {told}, by one without the webhooks"
+    return Figure(
+        what, f"{asked:.1f} ms; without {bare:.1f} ms", statistics.median(ratios), timed=False
+    )
+
+
+async def _turn(http: aiohttp.ClientSession, where: Where) -> float:
+    """Give the seconds of wall time for each of many pods."""
+
+    async def create(number: int) -> None:
+        await _create(http, *where(number), number)
+
+    begun = time.perf_counter()
+    await _several(create, _CREATES, AT_ONCE)
+    return (time.perf_counter() - begun) / _CREATES
+
+
+async def _create(http: aiohttp.ClientSession, namespace: str, spread: str, number: int) -> None:
+    body = orjson.dumps(_pod(namespace, spread, number))
+    async with http.post(f"/api/v1/namespaces/{namespace}/pods", data=body) as answer:
+        assert answer.status == 201, await answer.text()
+
+
+async def _wrestling(one: Hooks, other: Hooks) -> Figure:
+    """Ask two processes by turns about one WorkloadSpread."""
+    before = [await each.figure(_CONFLICTS) for each in (one, other)]
+    admitted, refused = 0, 0
+
+    async def ask(number: int) -> None:
+        nonlocal admitted, refused
+        hooks = one if number % 2 else other
+        if (await hooks.review("hot", "spread-0", number))["allowed"]:
+            admitted += 1
+        else:
+            refused += 1
+
+    await _several(ask, _REVIEWS, AT_ONCE)
+    after = [await each.figure(_CONFLICTS) for each in (one, other)]
+    conflicts = (sum(after) - sum(before)) / admitted
+    what = f"conflicts per pod, two processes, {AT_ONCE} pods at a time for one WorkloadSpread"
+    shown = f"{conflicts:.2f}; {refused} of {_REVIEWS:,} pods refused"
+    return Figure(what, shown, conflicts, timed=False)
+
+
+async def _several(act: Callable[[int], Awaitable[None]], times: int, at_once: int) -> None:
+    """Act so often, so many at a time, each time with another number."""
+    left = iter(range(times))
+
+    async def work() -> None:
+        for _ in left:
+            await act(next(_NUMBERS))
+
+    await asyncio.gather(*(work() for _ in range(at_once)))
+
+
+def _anywhere(number: int) -> tuple[str, str]:
+    """Give the namespace and name of one of the many."""
+    chosen = number % SPREADS
+    return f"many-{chosen % NAMESPACES}", f"spread-{chosen // NAMESPACES}"
+
+
+def _without_limit(_number: int) -> tuple[str, str]:
+    return "free", "spread-0"
+
+
+def _unasked(number: int) -> tuple[str, str]:
+    return _PLAIN, f"spread-{number % 10}"
+
+
+def _latencies(at_once: int, taken: Latency) -> dict[str, Figure]:
+    what = f"answer about a pod, its subset counted, {at_once} at a time"
+    return {
+        f"answer-{at_once}": Figure(f"{what}, p50", milliseconds(taken.p50), taken.p50),
+        f"answer-{at_once}-p99": Figure(f"{what}, p99", milliseconds(taken.p99), taken.p99),
+    }
+
+
+async def _load(http: aiohttp.ClientSession) -> None:
+    body = orjson.dumps(list(_objects()))
+    async with http.post("/_fakeapi/load", data=body) as answer:
+        assert answer.status == 200, await answer.text()
+
+
+def _objects() -> Iterator[Document]:
+    definition = _ROOT / "deploy" / "crds" / "workloadspreads.apps.kruise.io.yaml"
+    yield yaml.safe_load(definition.read_text())
+    many = [f"many-{number}" for number in range(NAMESPACES)]
+    for namespace in (*many, "adaptive", "free", "hot", "others"):
+        yield _namespace(namespace)
+    yield _namespace(_PLAIN, {"control-plane": "yes"})
+    for namespace in many:
+        for number in range(SPREADS // NAMESPACES):
+            yield _spread(namespace, number)
+            yield _set(namespace, number)
+    for namespace, strategy in (("hot", "Fixed"), ("adaptive", "Adaptive")):
+        yield _spread(namespace, 0, {"type": strategy})
+        yield _set(namespace, 0)
+    free = _spread("free", 0)
+    yield {**free, "spec": {**free["spec"], "subsets": free["spec"]["subsets"][1:]}}
+    yield _set("free", 0)
+    for number in range(NODES):
+        yield _node(f"node-{number}")
+    for number in range(PODS):
+        pod = _pod("others", "none", number)
+        yield {**pod, "spec": {**pod["spec"], "nodeName": f"node-{number % NODES}"}}
+
+
+def _namespace(name: str, labels: Document | None = None) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": labels or {}},
+    }
+
+
+def _spread(namespace: str, number: int, strategy: Document | None = None) -> Document:
+    expression = {"key": "zone", "operator": "In", "values": ["a"]}
+    term = {"matchExpressions": [expression]}
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": f"spread-{number}", "namespace": namespace},
+        "spec": {
+            "targetRef": {**_TARGET, "name": f"spread-{number}"},
+            "subsets": [
+                {"name": "a", "maxReplicas": 1_000_000, "requiredNodeSelector": term},
+                {"name": "b"},
+            ],
+            **({"scheduleStrategy": strategy} if strategy else {}),
+        },
+    }
+
+
+def _set(namespace: str, number: int) -> Document:
+    name = f"spread-{number}"
+    template = {"metadata": {"labels": {"app": name}}, "spec": _pod(namespace, name, 0)["spec"]}
+    return {
+        **_TARGET,
+        "metadata": {"name": name, "namespace": namespace, "uid": f"{name}-uid"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": name}},
+            "template": template,
+        },
+    }
+
+
+_TARGET: Final = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
+
+
+def _node(name: str) -> Document:
+    allocatable = {"cpu": "64", "memory": "256Gi", "pods": "500"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"zone": "a"}},
+        "status": {"allocatable": allocatable, "capacity": allocatable},
+    }
+
+
+def _pod(namespace: str, owner: str, number: int) -> Document:
+    """Give a pod of the size that pods have."""
+    environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
+    container = {"name": "c", "image": "registry.example/c:1", "env": environment}
+    reference = {**_TARGET, "name": owner, "uid": f"{owner}-uid", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"pod-{number}",
+            "namespace": namespace,
+            "labels": {"app": owner},
+            "ownerReferences": [reference],
+        },
+        "spec": {"containers": [container]},
+    }
