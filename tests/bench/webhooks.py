@@ -76,7 +76,7 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
         hooks = Hooks(http, hooked())
         await hooks.found()
         await _create(http, "adaptive", "spread-0", next(_NUMBERS))  # from now on pods are copied
-        figures = {}
+        figures: dict[str, Figure] = {}
         for at_once in (1, AT_ONCE):
             taken = latency(await hooks.reviews(at_once, _anywhere))
             figures |= _latencies(at_once, taken)

@@ -50,6 +50,11 @@ class Configuration:
         self._shared = informers.of(CONFIG_MAPS, decode_configured, _THE_ONE)
         self._log = log
 
+    @property
+    def synced(self) -> bool:
+        """Whether it is known whether there is any."""
+        return self._shared.informer.synced
+
     async def wait_synced(self) -> None:
         """Return once it is known whether there is any."""
         await self._shared.wait_synced()

@@ -20,7 +20,7 @@ from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
 from extender.kube.resources import Resource
 from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
 from fakeapi.controllers.spreading.workloads import Chain
-from fakeapi.controllers.spreading.written import Written
+from fakeapi.controllers.spreading.written import Written, older
 from policies.spreading.references import KRUISE, Identity
 
 SPREADS: Final = Resource(KRUISE, "v1beta1", "workloadspreads", namespaced=True)
@@ -103,6 +103,11 @@ class SpreadCopies:
         return self._followed is not None
 
     @property
+    def synced(self) -> bool:
+        """Whether the kind is there, and what there is of it is known."""
+        return self._followed is not None and self._followed.informer.synced
+
+    @property
     def index(self) -> SpreadIndex:
         """What there is; nothing while there is no such kind."""
         return self._index
@@ -161,7 +166,9 @@ class _Spreads:
         else:
             self._written.shown(item.written)
 
-    def updated(self, old: SpreadCopy, new: SpreadCopy) -> None:  # noqa: ARG002 - a handler's form
+    def updated(self, old: SpreadCopy, new: SpreadCopy) -> None:
+        if old.written and new.written and older(new.written, old.written):
+            self._written.forget(new.metadata.uid)  # the server was turned back
         self.added(new)
 
     def removed(self, item: SpreadCopy) -> None:

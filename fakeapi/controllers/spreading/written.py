@@ -38,7 +38,7 @@ class Written:
     def newest(self, seen: WrittenSpread) -> WrittenSpread:
         """Give the newer of what a copy shows and what has been written."""
         kept = self._newest.get(seen.spread.uid)
-        return seen if kept is None or _version(kept) <= _version(seen) else kept
+        return seen if kept is None or not older(seen, kept) else kept
 
     def keep(self, written: WrittenSpread) -> None:
         """Remember what the server gave as the outcome of a write."""
@@ -52,6 +52,11 @@ class Written:
     def forget(self, uid: str) -> None:
         """Forget a WorkloadSpread that has gone."""
         self._newest.pop(uid, None)
+
+
+def older(one: WrittenSpread, other: WrittenSpread) -> bool:
+    """Tell whether one state is older than another of the same WorkloadSpread."""
+    return _version(one) < _version(other)
 
 
 def _version(written: WrittenSpread) -> int:

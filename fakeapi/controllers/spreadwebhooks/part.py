@@ -19,7 +19,8 @@ from fakeapi.controllers.spreading.workloads import Workloads
 from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.spreadwebhooks.figures import Figures
 from fakeapi.controllers.spreadwebhooks.handlers import handlers
-from fakeapi.controllers.spreadwebhooks.pods import Known, PodWebhooks
+from fakeapi.controllers.spreadwebhooks.known import Known
+from fakeapi.controllers.spreadwebhooks.pods import PodWebhooks
 from fakeapi.controllers.spreadwebhooks.registration import Registration
 from fakeapi.controllers.spreadwebhooks.spreads import SpreadWebhook
 from fakeapi.controllers.spreadwebhooks.statuses import StatusWriter
@@ -49,7 +50,8 @@ class SpreadWebhooks:
         log = OnceLog(controller="spreadwebhooks")
         self.figures = Figures(registry)
         copies = SpreadCopies(informers, written, log)
-        known = Known(copies, Configuration(informers, log), Workloads(client, informers))
+        workloads = Workloads(client, informers)
+        known = Known(copies, Configuration(informers, log), workloads, clock)
         self._reception = reception
         self._ground = TryingGround(client, clock, rng)
         writer = StatusWriter(client, copies, written, clock, rng, self.figures)

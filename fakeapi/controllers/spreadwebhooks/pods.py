@@ -11,7 +11,6 @@ Source: openkruise/kruise pkg/webhook/pod/{mutating,validating}/workloadspread.g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -25,10 +24,9 @@ from extender.kube.transport import TransportError
 from extender.kube.workloadspread.pods import decode_spread_pod
 from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.spreadanswers import Answer, Trial, answer_placement
-from fakeapi.controllers.spreading.configuration import Configuration
-from fakeapi.controllers.spreading.copies import SpreadCopies
-from fakeapi.controllers.spreading.workloads import UnreadError, Workloads
+from fakeapi.controllers.spreading.workloads import UnreadError
 from fakeapi.controllers.spreadwebhooks.figures import Figures
+from fakeapi.controllers.spreadwebhooks.known import Known, NotKnownError
 from fakeapi.controllers.spreadwebhooks.patches import difference
 from fakeapi.controllers.spreadwebhooks.reviews import (
     ALLOWED,
@@ -50,23 +48,16 @@ from policies.spreading.workloads import Workload
 Document = dict[str, Any]
 
 _NOT_FOUND: Final = 404
-_TROUBLES: Final = (ApiError, MalformedError, TransportError, ObjectError, UnreadError)
+_TROUBLES: Final = (
+    ApiError,
+    MalformedError,
+    NotKnownError,
+    ObjectError,
+    TransportError,
+    UnreadError,
+)
 
 _documents = msgspec.json.Decoder(Document)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the webhooks know of the cluster."""
-
-    spreads: SpreadCopies
-    configuration: Configuration
-    workloads: Workloads
-
-    async def wait_synced(self) -> None:
-        """Return once there is something to go by."""
-        await self.spreads.wait_synced()
-        await self.configuration.wait_synced()
 
 
 class PodWebhooks:
@@ -96,11 +87,14 @@ class PodWebhooks:
         """Answer for a pod that is created."""
         if request.is_dry or not request.concerns("CREATE", PODS.plural):
             return ALLOWED
-        await self._known.wait_synced()
+        try:
+            await self._known.wait_synced()
+        except NotKnownError as error:
+            return refused(FAILED, str(error))
         if not self._known.spreads.index.any_in(request.namespace):
             return ALLOWED
-        document = _documents.decode(request.object)
         try:
+            document = _document(request.object)
             pod = _read_pod(document, request)
         except ObjectError as error:
             return refused(BAD_REQUEST, str(error))
@@ -179,10 +173,10 @@ class PodWebhooks:
     async def _leaving(self, request: Request) -> Document | None:
         """Give the pod that a request removes; None if it removes none."""
         if request.concerns("DELETE", PODS.plural):
-            return _documents.decode(request.old_object)
+            return _document(request.old_object)
         if not request.concerns("CREATE", PODS.plural, "eviction"):
             return None
-        options = _documents.decode(request.object).get("deleteOptions") or {}
+        options = _document(request.object).get("deleteOptions") or {}
         if options.get("dryRun"):
             return None
         try:
@@ -210,9 +204,20 @@ class PodWebhooks:
         return Asking(owners, lambda _spread: target, self._clock.now_ns(), self._rules)
 
 
+def _document(raw: msgspec.Raw) -> Document:
+    """Read an object of a review. Raises ObjectError."""
+    try:
+        return _documents.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ObjectError("Pod: expected an object") from None
+
+
 def _read_pod(document: Document, request: Request) -> SpreadPod:
     """Read a pod, which need not say its namespace. Raises ObjectError."""
-    metadata = {**(document.get("metadata") or {}), "namespace": request.namespace}
+    metadata = document.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise ObjectError("Pod: metadata: expected an object")
+    metadata = {**metadata, "namespace": request.namespace}
     return decode_spread_pod(msgspec.json.encode({**document, "metadata": metadata}))
 
 

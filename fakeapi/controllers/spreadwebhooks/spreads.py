@@ -12,7 +12,7 @@ from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
 from extender.validate_spread import PodCheck, patch_faults
 from fakeapi.controllers.spreading.copies import SPREADS
 from fakeapi.controllers.spreading.workloads import UnreadError
-from fakeapi.controllers.spreadwebhooks.pods import Known
+from fakeapi.controllers.spreadwebhooks.known import Known, NotKnownError
 from fakeapi.controllers.spreadwebhooks.reviews import (
     ALLOWED,
     BAD_REQUEST,
@@ -41,14 +41,14 @@ class SpreadWebhook:
             return ALLOWED
         if request.operation not in ("CREATE", "UPDATE"):
             return ALLOWED
-        await self._known.wait_synced()
         try:
+            await self._known.wait_synced()
             written = decode_spread(bytes(request.object))
             old = (
                 decode_spread(bytes(request.old_object)) if request.operation == "UPDATE" else None
             )
             faults = await self._faults(written, old)
-        except (ObjectError, UnreadError) as error:
+        except (NotKnownError, ObjectError, UnreadError) as error:
             return refused(BAD_REQUEST, str(error))
         return refused(BAD_REQUEST, aggregate(faults)) if faults else ALLOWED
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -9,10 +10,12 @@ import pytest
 
 from extender.kube.api_error import ApiError
 from extender.kube.resources import PODS, REPLICA_SETS
+from fakeapi import VirtualCluster
 from fakeapi.controllers.spreading.copies import SPREADS
 from fakeapi.controllers.spreadwebhooks.names import CREATE_POD
+from fakeapi.faults import fault
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
-from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, counts, pod, stage
+from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, counts, pod, processes, stage
 from tests.fakeapi.controllers.spreadwebhooks.worlds import PODS as POD_PATH
 from tests.fakeapi.controllers.spreadwebhooks.worlds import in_process, kruise_kind, put_into
 from tests.fakeapi.controlplane.stage import Stage, decode
@@ -228,3 +231,40 @@ async def test_other_namespaces_are_left_alone() -> None:
     async with stage(*KRUISE, spread_json(*TWO)) as world:
         made = await world.create(PODS, elsewhere)
         assert put_into(made) is None
+
+
+async def test_while_workload_spreads_may_not_be_listed_pods_are_refused_with_that_reason() -> None:
+    cluster = VirtualCluster(run="none")
+    cluster.load([*KRUISE, spread_json(*TWO)])
+    cluster.faults.plan(fault(403).on(("list", "watch"), "workloadspreads"))
+    async with cluster, processes(cluster) as [process]:
+        asking = asyncio.create_task(process.admit(pod_of("web-1")))
+        await cluster.clock.advance(5)
+        response = await asking
+        assert response["status"] == {
+            "code": 500,
+            "message": "WorkloadSpreads have not been listed yet; try again",
+        }
+        cluster.faults.end()
+        await cluster.clock.advance(60)
+        assert (await process.admit(pod_of("web-1")))["patch"]
+
+
+@pytest.mark.parametrize("document", [None, [], {"metadata": 1}, {"spec": {"nodeName": 1}}])
+async def test_what_is_no_pod_is_told(document: Any) -> None:
+    cluster = VirtualCluster(run="none")
+    cluster.load([*KRUISE, spread_json(*TWO)])
+    async with cluster, processes(cluster) as [process]:
+        response = await process.admit(document)
+        assert (response["allowed"], response["status"]["code"]) == (False, 400)
+        assert response["status"]["message"].startswith("Pod")
+
+
+async def test_a_world_that_is_turned_back_is_seen_as_it_is() -> None:
+    async with stage(*KRUISE, spread_json(*TWO)) as world:
+        before = world.cluster.snapshot()
+        assert await subset(world, "web-1") == "a"
+        world.cluster.restore(before)
+        await world.passes(5)
+        assert await subset(world, "web-1") == "a"
+        assert await subset(world, "web-2") == "b"

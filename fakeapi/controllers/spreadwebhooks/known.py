@@ -1,0 +1,41 @@
+"""What the webhooks know of the cluster, and how long they wait until they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from extender.kube.clock import Clock, within
+from fakeapi.controllers.spreading.configuration import Configuration
+from fakeapi.controllers.spreading.copies import SpreadCopies
+from fakeapi.controllers.spreading.workloads import Workloads
+
+PATIENCE_SECONDS: Final = 5.0
+"""How long a review waits; the API server waits for ten seconds."""
+
+
+class NotKnownError(Exception):
+    """The cluster is not known yet; the text says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the webhooks know of the cluster."""
+
+    spreads: SpreadCopies
+    configuration: Configuration
+    workloads: Workloads
+    clock: Clock
+
+    async def wait_synced(self) -> None:
+        """Return once there is something to go by. Raises NotKnownError."""
+        if self.spreads.synced and self.configuration.synced:
+            return
+        try:
+            await within(self.clock, PATIENCE_SECONDS, self._synced())
+        except TimeoutError:
+            raise NotKnownError("WorkloadSpreads have not been listed yet; try again") from None
+
+    async def _synced(self) -> None:
+        await self.spreads.wait_synced()
+        await self.configuration.wait_synced()
