@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from extender.kube.resources import PODS
+from extender.kube.resources import PODS, Resource
 from fakeapi import VirtualCluster
 from fakeapi.controllers.spreading.copies import DEFINITION, DEFINITIONS
 from fakeapi.controllers.spreadwebhooks.names import (
@@ -14,8 +14,9 @@ from fakeapi.controllers.spreadwebhooks.names import (
     VALIDATE,
 )
 from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME, VALIDATING
+from tests.builders import encoded
 from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, processes, stage
-from tests.fakeapi.controlplane.stage import Stage
+from tests.fakeapi.controlplane.stage import Stage, decode
 from tests.spreads import Document, pod_of
 
 BOTH = (MUTATING, VALIDATING)
@@ -69,13 +70,13 @@ async def test_a_world_that_is_emptied_is_told_anew() -> None:
 
 
 @pytest.mark.parametrize("resource", BOTH, ids=str)
-async def test_what_others_break_is_mended(resource: Document) -> None:
+async def test_what_others_break_is_mended(resource: Resource) -> None:
     async with stage(*KRUISE) as world:
         before = await hooks(world)
-        await world.delete(resource, NAME)  # type: ignore[arg-type]
+        await world.delete(resource, NAME)
         await world.passes()
         assert await hooks(world) == before
-        await world.patch(resource, NAME, {"webhooks": []})  # type: ignore[arg-type]
+        await world.patch(resource, NAME, {"webhooks": []})
         await world.passes()
         assert await hooks(world) == before
 
@@ -119,7 +120,7 @@ async def test_the_last_to_come_is_asked_and_the_one_before_does_not_wrestle(
 async def test_a_fork_asks_webhooks_of_its_own() -> None:
     async with stage(*KRUISE) as world, world.cluster.fork() as fork:
         await fork.clock.advance(1)
-        other = Stage(fork)  # type: ignore[arg-type]
         await world.cluster.control_plane["spreadwebhooks"].stop()
-        await other.create(PODS, pod_of("web-1"))
-        assert await other.names(PODS) == ["web-1"]
+        pods = PODS.collection("default")
+        await fork.client.create(pods, encoded(pod_of("web-1")), decode)
+        assert len((await fork.client.list(PODS, decode)).items) == 1
