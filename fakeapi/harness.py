@@ -44,6 +44,7 @@ from fakeapi.store import DEFAULT_HISTORY
 from fakeapi.threads import ThreadedCluster
 from fakeapi.transport import LocalTransport
 from fakeapi.world import World, create_api, create_world
+from policies.spreading.quirks import quirks_of
 
 if TYPE_CHECKING:
     from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
@@ -210,6 +211,8 @@ class FakeCluster(ServedCluster):
     takes an AdmissionReview and gives it answered. ``services`` are the URLs of services that
     webhooks name, by ``namespace/name``. ``kubelet`` says what happens to pods and nodes where
     kubelets are simulated, as a document or as its YAML (ScriptError; see docs/kubelet.md).
+    ``quirks`` says whether the part ``workloadspread`` behaves oddly where OpenKruise does:
+    ``fixed`` or ``upstream`` (UnknownModeError; see docs/workloadspread.md).
     """
 
     def __init__(
@@ -229,9 +232,11 @@ class FakeCluster(ServedCluster):
         webhooks: Mapping[str, Hook] | None = None,
         services: Mapping[str, str] | None = None,
         kubelet: Script = "",
+        quirks: str = "fixed",
     ) -> None:
         own, playbook = VirtualClock.like_the_host(), _read_book(kubelet)
-        world = create_world(clock or own, seed, history, Release(release), playbook)
+        given = clock or own, seed, history, Release(release), playbook
+        world = create_world(*given, quirks_of(quirks))
         world.api.webhooks.hooks.update(webhooks or {})
         world.api.services.update(services or {})
         if rbac:
@@ -255,12 +260,13 @@ class FakeCluster(ServedCluster):
         rbac: bool = False,
         services: Mapping[str, str] | None = None,
         kubelet: Path | None = None,
+        quirks: str = "fixed",
     ) -> ProcessCluster:
         """Give a cluster in a process of its own, as a context manager.
 
         ``kubelet`` is the file of what simulated kubelets play.
         """
-        arguments = ["--run", run, "--seed", str(seed)]
+        arguments = ["--run", run, "--seed", str(seed), "--quirks", quirks]
         arguments += ["--kubelet", str(kubelet)] if kubelet is not None else []
         for service, url in (services or {}).items():
             arguments += ["--service", f"{service}={url}"]
@@ -305,9 +311,12 @@ class VirtualCluster(SocketlessCluster):
         history: int = DEFAULT_HISTORY,
         webhooks: Mapping[str, Hook] | None = None,
         kubelet: Script = "",
+        quirks: str = "fixed",
     ) -> None:
         clock = VirtualClock()
-        world = create_world(clock, seed, history, playbook=_read_book(kubelet))
+        world = create_world(
+            clock, seed, history, playbook=_read_book(kubelet), quirks=quirks_of(quirks)
+        )
         world.api.webhooks.hooks.update(webhooks or {})
         super().__init__(world, parse_run(run), clock)
 

@@ -2,7 +2,8 @@
 
 A life begins and ends with the ``async with`` around it; the world is there before and after. The
 control plane asks as everybody does, through a client, but its requests are not put on record. With
-some of its parts comes admission of their own (:mod:`fakeapi.api.plugins`).
+some of its parts comes admission of their own (:mod:`fakeapi.api.plugins`), with others the kinds
+that they are about (:mod:`fakeapi.kinds.shipped`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fakeapi.api.plugins import PLUGINS
 from fakeapi.controlplane.kubelet.outfits import AGENT, NodeAnswers, Outfit
 from fakeapi.controlplane.plane import ControlPlane
 from fakeapi.expiry import EventExpiry
+from fakeapi.kinds.shipped import definitions_of
 from fakeapi.world import World, copy_dice
 
 
@@ -31,6 +33,7 @@ class Life:
 
     def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
         world.api.registry.plugins = tuple(PLUGINS[name] for name in run if name in PLUGINS)
+        world.api.begin_with(definitions_of(run))
         self._expiry = EventExpiry(world.api.store, world.clock)
         self._client, self._kubelets = (
             Client(world.inner_transport(agent)) for agent in ("", AGENT)
@@ -38,7 +41,12 @@ class Life:
         outfit = Outfit(world.playbook, self._kubelets, _attended(world.api))
         of = (self._client, world.clock, copy_dice(world.rng))
         self.control_plane = ControlPlane(
-            *of, run, certificate, outfit=outfit, reception=reception_of(world.api)
+            *of,
+            run,
+            certificate,
+            outfit=outfit,
+            quirks=world.quirks,
+            reception=reception_of(world.api),
         )
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -27,8 +27,10 @@ from fakeapi.api.faulting import PlanError
 from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError, parse_run
 from fakeapi.harness import FakeCluster
+from policies.spreading.quirks import UnknownModeError
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
+_QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
 _RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
 
 
@@ -49,6 +51,7 @@ def serve_fakeapi(
     kubelet: Annotated[
         str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
     ] = "",
+    quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     tls: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
@@ -86,12 +89,15 @@ def serve_fakeapi(
             rbac=rbac,
             services=services,
             kubelet=script,
+            quirks=quirks,
         )
 
     try:
         asyncio.run(_serve(create, load or [], faults, kubeconfig_out))
     except (MissingExtraError, UnknownPartError) as error:
         raise ConfigError(str(error)) from None
+    except UnknownModeError as error:
+        raise ConfigError(f"--{error}") from None
     except ScriptError as error:
         raise ConfigError(f"--kubelet: {_named(kubelet)}: {error}") from None
 

@@ -34,7 +34,6 @@ from extender.kube.lease import LeaseLock
 from extender.metrics import CONTENT_TYPE
 from extender.serving import told_to_stop
 from fakeapi.controlplane.plane import (
-    PARTS,
     SPREAD_WEBHOOKS,
     WORKLOADS,
     ControlPlane,
@@ -43,6 +42,7 @@ from fakeapi.controlplane.plane import (
     parse_workloads,
 )
 from fakeapi.hooking import HookPlace, hooked, read_place
+from policies.spreading.quirks import Quirks, UnknownModeError, quirks_of
 
 EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --run replicaset"
 LEASE: Final = "kube-system/reprieve-controllers"
@@ -52,6 +52,7 @@ Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 _COMPONENT: Final = "reprieve-controllers"
 
+_QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
 _RUN: Final = f"Controllers: {', '.join(WORKLOADS)}."
 
 
@@ -65,6 +66,7 @@ class Wanted:
     figures: tuple[str, int] | None
     hooks: HookPlace | None
     lease: tuple[str, str] | None
+    quirks: Quirks
 
 
 def run_controllers(
@@ -75,6 +77,7 @@ def run_controllers(
         str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
     ] = None,
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = ",".join(WORKLOADS),
+    quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     metrics_port: Annotated[
         int | None,
         typer.Option("--metrics-port", min=0, max=65535, help="Serve /metrics; 0: a free port."),
@@ -109,27 +112,19 @@ def run_controllers(
         raise ConfigError("--kubeconfig and --server exclude each other")
     try:
         names = parse_workloads(run)
-    except UnknownPartError as error:
+        followed = quirks_of(quirks)
+    except (UnknownModeError, UnknownPartError) as error:
         raise ConfigError(f"--{error}") from None
     hooks = read_place(webhook_host, webhook_port, webhook_url, webhook_certs)
-    _check_webhooks(names, hooks)
+    if hooks is not None and not any(SPREAD_WEBHOOKS in companions_of(name) for name in names):
+        raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
     figures = None if metrics_port is None else (metrics_host, metrics_port)
     chosen = _read_lease(lease) if leader_elect else None
     try:
-        asyncio.run(_run(Wanted(names, server, kubeconfig, figures, hooks, chosen)))
+        asyncio.run(_run(Wanted(names, server, kubeconfig, figures, hooks, chosen, followed)))
     except LeadershipLostError as error:
         print(f"reprieve: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         raise typer.Exit(1) from None
-
-
-def _check_webhooks(names: tuple[str, ...], hooks: HookPlace | None) -> None:
-    """See that each of the names, and the port, has something to do. Raises ConfigError."""
-    hooking = [name for name in names if SPREAD_WEBHOOKS in companions_of(name)]
-    if hooks is not None and not hooking:
-        raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
-    for name in hooking:
-        if hooks is None and name not in PARTS:
-            raise ConfigError(f"--run: {name} does nothing without --webhook-port")
 
 
 def _read_lease(text: str) -> tuple[str, str]:
@@ -157,9 +152,8 @@ async def _run(wanted: Wanted) -> None:
             print(f"webhooks on {hooks.address}", flush=True)  # noqa: T201 - where they may be asked
         print(f"running {', '.join(wanted.names)} on {transport.url}", flush=True)  # noqa: T201
         reception = hooks.reception if hooks else None
-        plane = ControlPlane(
-            client, clock, rng, wanted.names, registry=registry, reception=reception
-        )
+        of = client, clock, rng, wanted.names
+        plane = ControlPlane(*of, registry=registry, quirks=wanted.quirks, reception=reception)
         stack.push_async_callback(plane.stop)
         if hooks:
             plane[SPREAD_WEBHOOKS].start()

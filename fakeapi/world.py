@@ -27,6 +27,7 @@ from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
+from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
     from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
@@ -39,7 +40,8 @@ _SUFFIX_LENGTH: Final = 5
 class World:
     """An API and what it lives by. ``management`` holds its snapshots and its log of requests.
 
-    ``playbook`` says what happens to pods and nodes where kubelets are simulated.
+    ``playbook`` says what happens to pods and nodes where kubelets are simulated; ``quirks`` are
+    the oddities of OpenKruise's that are followed.
     """
 
     api: Api
@@ -47,6 +49,7 @@ class World:
     rng: Random
     management: Management
     playbook: Playbook | None = None
+    quirks: Quirks = FIXED
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are given, and count them.
@@ -94,7 +97,7 @@ class World:
             api.enforce_rbac()
         management = Management(api, clock.now_ns)
         management.faults.adopt(self.management.faults)
-        return World(api, clock, rng, management, self.playbook)
+        return World(api, clock, rng, management, self.playbook, self.quirks)
 
 
 def create_world(
@@ -103,11 +106,12 @@ def create_world(
     history: int = DEFAULT_HISTORY,
     release: Release = DEFAULT_RELEASE,
     playbook: Playbook | None = None,
+    quirks: Quirks = FIXED,
 ) -> World:
     """Give an empty world; ``history`` is how many events of a resource it replays."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
-    return World(api, clock, rng, Management(api, clock.now_ns, seed), playbook)
+    return World(api, clock, rng, Management(api, clock.now_ns, seed), playbook, quirks)
 
 
 def create_api(

@@ -68,6 +68,10 @@ class _Group(msgspec.Struct):
     preferredVersion: _Preferred  # noqa: N815
 
 
+class _Versioned(msgspec.Struct):
+    versions: list[_Preferred] = []
+
+
 class _Groups(msgspec.Struct):
     groups: list[_Group] = []
 
@@ -111,6 +115,33 @@ async def resource_of_kind(client: Client, api_version: str, kind: str) -> Resou
     listed = await _ask(client, f"{root}/{api_version}", _Resources)
     served = _served(api_version, listed.resources)
     return next((each.resource for each in served if each.kind == kind), None)
+
+
+async def discover_group(client: Client, group: str) -> Sequence[ServedResource]:
+    """Ask for one group: each kind in the first version that has it, in the server's order.
+
+    A group that is not served has none. Raises ApiError, MalformedError, TransportError.
+    """
+    found: dict[str, ServedResource] = {}
+    for group_version, root in await _roots(client, group):
+        listed = await _ask(client, root, _Resources)
+        for served in _served(group_version, listed.resources):
+            found.setdefault(served.kind, served)
+    return tuple(found.values())
+
+
+async def _roots(client: Client, group: str) -> Sequence[tuple[str, str]]:
+    """Give a group's versions, the preferred one first, and where each is served."""
+    if not group:
+        core = await _ask(client, "/api", _Versions)
+        return [(version, f"/api/{version}") for version in core.versions]
+    try:
+        named = await _ask(client, f"/apis/{group}", _Versioned)
+    except ApiError as error:
+        if error.status == 404:
+            return ()
+        raise
+    return [(each.groupVersion, f"/apis/{each.groupVersion}") for each in named.versions]
 
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -10,6 +10,7 @@ A request passes, in this order: impersonation, authorization, discovery, the ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, MutableMapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
@@ -45,7 +46,7 @@ from fakeapi.api.updating import PREPARE
 from fakeapi.api.verbs import ON_COLLECTION, ON_OBJECT, Verb
 from fakeapi.api.watching import Watch
 from fakeapi.kinds import BUILTIN, Kind, Kinds
-from fakeapi.kinds.builtin import PRIORITY_CLASSES
+from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES
 from fakeapi.store import Document, Store
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -85,6 +86,7 @@ class Api:
         self.identify: Identify = self.tokens.user_of
         self._sources = sources
         self.release = release
+        self._first_definitions: list[Document] = []
         self._ensure_first_objects()
         self._discovery = Discovery(self.kinds, release)
 
@@ -120,6 +122,15 @@ class Api:
         finally:
             self._settle()
 
+    def begin_with(self, definitions: Iterable[Document]) -> None:
+        """Have the cluster begin with these definitions of kinds, now and after each reset.
+
+        One that is there already stays as it is.
+        """
+        self._first_definitions += definitions
+        self._ensure_first_objects()
+        self._settle()
+
     def reset(self) -> None:
         """Drop everything but the objects a cluster begins with; every watch expires."""
         self.store.clear()
@@ -142,6 +153,9 @@ class Api:
         for document in system_priority_classes():
             if self.store.get(PRIORITY_CLASSES, document["metadata"]["name"]) is None:
                 self.registry.create(Target(PRIORITY_CLASSES), document)
+        for document in self._first_definitions:
+            if self.store.get(CUSTOM_RESOURCE_DEFINITIONS, document["metadata"]["name"]) is None:
+                self.load([deepcopy(document)])
         if self.enforces_rbac:
             self.load(bootstrap_roles())
 

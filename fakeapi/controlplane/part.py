@@ -17,6 +17,7 @@ from extender.kube.controller import Controller
 from extender.kube.events import EventWriter
 from extender.kube.informers import Informers
 from fakeapi.controllers.spreading.written import Written
+from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry  # who needs it, loads it
@@ -27,8 +28,8 @@ class Setting:
     """What a part works with: the way to the API server, shared copies, time, dice, and events.
 
     ``certificate`` is that of the API server's authority, in PEM; "" if it speaks plain HTTP.
-    Figures go into ``registry``; without one each part keeps its own. ``written`` is what parts
-    have written of WorkloadSpreads.
+    Figures go into ``registry``; without one each part keeps its own. ``quirks`` are the oddities
+    of OpenKruise's that are followed. ``written`` is what parts have written of WorkloadSpreads.
     """
 
     client: Client
@@ -38,6 +39,7 @@ class Setting:
     events: EventWriter
     certificate: str = ""
     registry: CollectorRegistry | None = None
+    quirks: Quirks = FIXED
     written: Written = field(default_factory=Written)
 
 

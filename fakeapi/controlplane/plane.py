@@ -33,6 +33,7 @@ from fakeapi.controlplane.part import MakePart, Part, Setting
 from fakeapi.controlplane.podgc import PodCollector
 from fakeapi.controlplane.serviceaccounts import AccountController
 from fakeapi.controlplane.tainteviction import TaintEvictor
+from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry  # who needs it, loads it
@@ -45,6 +46,16 @@ def _replica_sets(setting: Setting) -> Part:
     return ReplicaSetController(*given, registry=setting.registry)
 
 
+def _workload_spreads(setting: Setting) -> Part:
+    from fakeapi.controllers.workloadspread import (
+        WorkloadSpreadController,  # who needs it, loads it
+    )
+    from policies.spreading.reconciling import SpreadRules
+
+    given = setting.client, setting.informers, setting.clock, setting.rng, setting.events
+    return WorkloadSpreadController(*given, rules=SpreadRules(quirks=setting.quirks))
+
+
 def _kubelets(setting: Setting, outfit: Outfit = NO_OUTFIT) -> Part:
     from fakeapi.controlplane.kubelet.kubelets import Kubelets  # who needs it, loads it
 
@@ -53,9 +64,11 @@ def _kubelets(setting: Setting, outfit: Outfit = NO_OUTFIT) -> Part:
 
 def _spread_webhooks(setting: Setting, reception: Reception) -> Part:
     from fakeapi.controllers.spreadwebhooks import SpreadWebhooks  # who needs it, loads it
+    from policies.spreading.reconciling import SpreadRules
 
     given = setting.client, setting.informers, setting.clock, setting.rng, setting.written
-    return SpreadWebhooks(*given, reception, registry=setting.registry)
+    rules = SpreadRules(quirks=setting.quirks)
+    return SpreadWebhooks(*given, reception, rules=rules, registry=setting.registry)
 
 
 PARTS: Final[Mapping[str, MakePart]] = {
@@ -67,10 +80,11 @@ PARTS: Final[Mapping[str, MakePart]] = {
     "nodelifecycle": NodeLifecycleController,
     "tainteviction": TaintEvictor,
     "replicaset": _replica_sets,
+    "workloadspread": _workload_spreads,
     "kubelet": _kubelets,
 }
 DEFAULT_RUN: Final = "gc,namespaces"
-WORKLOADS: Final = ("replicaset",)
+WORKLOADS: Final = ("replicaset", "workloadspread")
 """The parts that keep workloads, which ``reprieve controllers`` runs against any API server."""
 
 SPREAD_WEBHOOKS: Final = "spreadwebhooks"
@@ -87,16 +101,14 @@ def parse_run(run: str) -> tuple[str, ...]:
 
     Raises UnknownPartError.
     """
-    known = tuple(dict.fromkeys((*PARTS, *COMPANIONS)))
     if run in ("none", "all"):
-        return known if run == "all" else ()
-    return _named(run, known, "control-plane part", ("none", "all", *known))
+        return tuple(PARTS) if run == "all" else ()
+    return _named(run, PARTS, "control-plane part", ("none", "all", *PARTS))
 
 
 def parse_workloads(run: str) -> tuple[str, ...]:
     """Read which controllers of workloads are to run; raises UnknownPartError."""
-    known = tuple(dict.fromkeys((*WORKLOADS, *COMPANIONS)))
-    return _named(run, known, "controller", known)
+    return _named(run, WORKLOADS, "controller", WORKLOADS)
 
 
 def companions_of(name: str) -> tuple[str, ...]:
@@ -187,8 +199,9 @@ class Switch:
 class ControlPlane(Mapping[str, Switch]):
     """All parts by name; ``run`` are those that :meth:`start` switches on.
 
-    ``certificate`` is that of the server's authority, in PEM; ``outfit`` is what kubelets need.
-    There are webhooks only where there is a ``reception`` for them.
+    ``certificate`` is that of the server's authority, in PEM; ``outfit`` is what kubelets need;
+    ``quirks`` are the oddities of OpenKruise's that are followed. There are webhooks only where
+    there is a ``reception`` for them.
     """
 
     def __init__(
@@ -200,6 +213,7 @@ class ControlPlane(Mapping[str, Switch]):
         certificate: str = "",
         registry: CollectorRegistry | None = None,
         outfit: Outfit = NO_OUTFIT,
+        quirks: Quirks = FIXED,
         reception: Reception | None = None,
     ) -> None:
         self.run = tuple(run)
@@ -207,7 +221,7 @@ class ControlPlane(Mapping[str, Switch]):
         self._events = EventWriter(client, clock, rng)
         self._fault = self._informers.fault
         common = client, self._informers, clock, rng, self._events
-        setting = Setting(*common, certificate, registry)
+        setting = Setting(*common, certificate, registry, quirks)
         parts: dict[str, MakePart] = {**PARTS, "kubelet": partial(_kubelets, outfit=outfit)}
         if reception is not None:
             parts[SPREAD_WEBHOOKS] = partial(_spread_webhooks, reception=reception)

@@ -37,6 +37,14 @@ UNSCHEDULABLE_PODS_UNNOTICED: Final = Quirk(
     "A pod that kube-scheduler finds unschedulable counts, too.",
     "Rescheduling would begin with whatever is looked at next, which may be never.",
 )
+ADOPTABLE_PODS_UNNOTICED: Final = Quirk(
+    "pods to adopt unnoticed",
+    "A pod without the annotation concerns no WorkloadSpread, whatever becomes of it: it is "
+    "adopted when its WorkloadSpread is looked at for another reason.",
+    "When such a pod is put on a node, or found on one, its owner's WorkloadSpread is looked at.",
+    "Pods that came while no webhook was there, or while all subsets were full, would count in no "
+    "subset and have no cost until something else happens.",
+)
 WRITES_WITHOUT_CHANGE: Final = Quirk(
     "writes that change nothing",
     "The comparison with the stored status takes a pointer for a value, so every reconcile writes.",
@@ -114,6 +122,7 @@ SIMULATION_MISSING: Final = Quirk(
 QUIRKS: Final = (
     STATEFUL_SETS_UNWATCHED,
     UNSCHEDULABLE_PODS_UNNOTICED,
+    ADOPTABLE_PODS_UNNOTICED,
     WRITES_WITHOUT_CHANGE,
     REVERSED_STANDALONE_COSTS,
     CONDITION_LOST,
@@ -133,3 +142,14 @@ FIXED: Final[Quirks] = frozenset()
 
 MODES: Final[Mapping[str, Quirks]] = MappingProxyType({"upstream": UPSTREAM, "fixed": FIXED})
 """By the name that the command line has for them."""
+
+
+class UnknownModeError(ValueError):
+    """There is no such mode; the text says which there are."""
+
+
+def quirks_of(mode: str) -> Quirks:
+    """Give the oddities that are followed in a mode. Raises UnknownModeError."""
+    if mode not in MODES:
+        raise UnknownModeError(f"quirks: no mode {mode!r}; expected one of: {', '.join(MODES)}")
+    return MODES[mode]

@@ -2,6 +2,7 @@
 
     a pod comes or goes                          the WorkloadSpread of its annotation
     a pod stops being active, or changes version the same
+    a pod that may be adopted is on a node       the WorkloadSpread that targets its owner
     a target comes or goes                       the WorkloadSpread that targets it
     a target's replicas change                   the same
     a Deployment begins a rollout (its revision  the same
@@ -21,6 +22,7 @@ from typing import Final
 from policies.spreading.model import Spread, SpreadPod
 from policies.spreading.paths import PathError, replicas_at
 from policies.spreading.quirks import (
+    ADOPTABLE_PODS_UNNOTICED,
     STATEFUL_SETS_UNWATCHED,
     UNSCHEDULABLE_PODS_UNNOTICED,
     Quirks,
@@ -69,6 +71,21 @@ def pod_change_matters(
         return True
     newly_unschedulable = new.unschedulable and not old.unschedulable
     return newly_unschedulable and UNSCHEDULABLE_PODS_UNNOTICED not in quirks
+
+
+def awaits_adoption(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bool:
+    """Tell whether a pod may be adopted now, and could not before; ``old`` None: it is new.
+
+    It may be if it is on a node and of no subset yet.
+    """
+    was_waiting = old is None or old.node == ""
+    return (
+        was_waiting
+        and new.node != ""
+        and new.active
+        and new.injection is None
+        and ADOPTABLE_PODS_UNNOTICED not in quirks
+    )
 
 
 def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread | None:

@@ -83,6 +83,10 @@ VIOLATIONS = {
         "fakeapi/controllers/spreadwebhooks/reviews.py",
         "import fakeapi.controllers.spreadwebhooks.statuses",
     ),
+    "Inside fakeapi.controllers.workloadspread": (
+        "fakeapi/controllers/workloadspread/copies.py",
+        "import fakeapi.controllers.workloadspread.writing",
+    ),
     "Controllers reach the server through a client": (
         "fakeapi/controlplane/gc.py",
         "import fakeapi.store",

@@ -72,7 +72,7 @@ async def test_pods_are_kept_over_http_and_figures_served(cluster: FakeCluster) 
     async with controlling(*asked) as process:
         listening = await line(process)
         assert listening.startswith("listening on http://127.0.0.1:")
-        assert await line(process) == f"running replicaset on {cluster.url}"
+        assert await line(process) == f"running replicaset, workloadspread on {cluster.url}"
         await count_reaches(cluster, 20)
         await replicas_become(cluster, 3)
         async with (
@@ -132,7 +132,7 @@ async def test_who_loses_the_lease_ends_with_one_line(cluster: FakeCluster) -> N
 
 async def test_a_server_that_is_not_there_is_waited_for() -> None:
     async with controlling("--server", "http://127.0.0.1:1") as process:
-        assert await line(process) == "running replicaset on http://127.0.0.1:1"
+        assert await line(process) == "running replicaset, workloadspread on http://127.0.0.1:1"
 
 
 SERVER = ("--server", "http://127.0.0.1:1")
@@ -146,6 +146,7 @@ MISTAKES = [
     (("--server", "http://x", "--kubeconfig", "f"), "--kubeconfig and --server exclude each other"),
     (("--leader-elect", "--lease", "test"), "--lease: 'test'; expected NAMESPACE/NAME"),
     (("--kubeconfig", "/nowhere/config"), "/nowhere/config"),
+    (("--quirks", "odd"), "--quirks: no mode 'odd'; expected one of: upstream, fixed"),
     (("--sorcery",), "--sorcery"),
 ]
 

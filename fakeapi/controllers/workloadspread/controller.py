@@ -1,0 +1,192 @@
+"""One look at a WorkloadSpread, in upstream's order.
+
+Pods are adopted, costs are written, then the status, then pods that cannot be scheduled are
+deleted; what came up is told last, so that a status that could not be written tells nothing twice.
+Any trouble on the way ends the look, and the queue brings it again.
+
+Nothing is decided of what cannot be seen: as long as the target's kind has not been read a look is
+put off, and if the server does not have that kind, nothing is done until it has.
+
+Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Final
+
+from extender.kube.client import Client
+from extender.kube.clock import Clock
+from extender.kube.consistency import ConsistencyStore, Copy
+from extender.kube.controller import Controller, RetryError
+from extender.kube.events import EventWriter
+from extender.kube.informers import Informers
+from extender.kube.logs import OnceLog
+from extender.kube.resources import PODS, Resource
+from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.kube.workloadspread.workloads import ScaledKind
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controllers.workloadspread.copies import Copies
+from fakeapi.controllers.workloadspread.handlers import (
+    ConfigurationEvents,
+    PodEvents,
+    SpreadEvents,
+    WorkloadEvents,
+)
+from fakeapi.controllers.workloadspread.served import ServedKinds
+from fakeapi.controllers.workloadspread.shapes import REPLICA_SET, SPREAD, Kind
+from fakeapi.controllers.workloadspread.writing import Writer
+from policies.spreading.model import SECOND, Spread
+from policies.spreading.reconciling import (
+    DEFAULT_SPREAD_RULES,
+    Outcome,
+    SpreadRules,
+    reconcile,
+)
+from policies.spreading.references import DEPLOYMENT
+from policies.spreading.watching import watched_kinds
+from policies.spreading.workloads import NO_WHITELIST
+
+WORKERS: Final = 3
+RESYNC_SECONDS: Final = 10 * 3600.0
+
+_COMPONENT: Final = "workloadspread-controller"
+_MOMENT_SECONDS: Final = 0.001
+"""Deadlines are strict, so it is looked a moment after them."""
+
+
+class WorkloadSpreadController:
+    """The part ``workloadspread``: keeps the costs and the status that WorkloadSpreads ask for.
+
+    ``rules`` say which oddities of upstream's are followed, ``workers`` how many WorkloadSpreads
+    are looked at at a time. All are looked at every 9 to 11 hours, whatever happens.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        clock: Clock,
+        rng: Random,
+        events: EventWriter,
+        *,
+        rules: SpreadRules = DEFAULT_SPREAD_RULES,
+        workers: int = WORKERS,
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._rules = rules
+        self._log = OnceLog(controller="workloadspread")
+        self._queue: WorkQueue[str] = WorkQueue(clock)
+        self.copies = Copies(informers)
+        self._missing: set[Kind] = set()
+        self._kept: dict[Resource, Copy] = {PODS: self.copies.pods.informer}
+        self._writes = ConsistencyStore(self._kept)
+        self._writer = Writer(client, events.recorder(_COMPONENT), self._writes)
+        self._served = ServedKinds(client, informers, clock, self)
+        given = self.copies, self._queue, rules
+        self.spread_events = SpreadEvents(self._queue, self._served.want)
+        self.pod_events = PodEvents(*given, self._log)
+        self.workload_events = WorkloadEvents(*given, self._log)
+        self._configuration_events = ConfigurationEvents(*given, self._served.want, self._log)
+        self.controller = Controller("workloadspread", self._queue, self._sync, workers)
+
+    async def run(self) -> None:
+        """Look at WorkloadSpreads whenever something happens that concerns them."""
+        self._served.want((SPREAD, *watched_kinds(NO_WHITELIST, self._rules.quirks)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._served.run())
+                group.create_task(self._look_again_and_again())
+                group.create_task(self._work())
+        finally:
+            self._queue.close()
+            self.copies.stop()
+
+    def found(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
+        """Follow a kind that the server has; what targets it is looked at."""
+        self._missing.discard(kind)
+        if kind == SPREAD:
+            if self.copies.follow_spreads(resource, self.spread_events):
+                assert self.copies.spreads is not None
+                self._kept[resource] = self.copies.spreads.informer
+        elif self.copies.follow(kind, resource, scaled, self.workload_events):
+            for spread in self.copies.all_spreads():
+                if spread.target is not None and spread.target.presumed[:2] == kind:
+                    self._queue.add(spread.key)
+
+    def missed(self, kind: Kind) -> None:
+        """Follow a kind no more that the server does not have."""
+        self._missing.add(kind)
+        self.copies.lose(kind)
+        if kind == SPREAD:
+            self._log.warning("kind_not_served", _named(kind))
+
+    async def _work(self) -> None:
+        await self.copies.wait_synced()
+        self.copies.configuration.objects.add_handler(self._configuration_events)
+        self.copies.pods.objects.add_handler(self.pod_events)
+        await self.controller.run()
+
+    async def _look_again_and_again(self) -> None:
+        while True:
+            await self._clock.sleep(RESYNC_SECONDS * (0.9 + 0.2 * self._rng.random()))
+            for spread in self.copies.all_spreads():
+                self._queue.add(spread.key)
+
+    async def _sync(self, key: str) -> float | None:
+        item = self.copies.spread(key)
+        if item is None:
+            self._writes.clear(key)
+            return None
+        if item.value is None:
+            self._log.warning("workload_spread_ignored", key, why=item.problem)
+            return None
+        if stale := self._writes.stale(key):
+            raise RetryError(str(stale))
+        return await self._look(item.value) if self._sees(item.value.spread) else None
+
+    def _sees(self, spread: Spread) -> bool:
+        """Tell whether a WorkloadSpread's target can be seen. Raises RetryError if it is to be."""
+        if spread.target is None:
+            return False
+        kind = spread.target.presumed[:2]
+        for each in (kind, REPLICA_SET) if kind[1] == DEPLOYMENT else (kind,):
+            if each in self._missing:
+                self._log.warning("target_kind_not_served", spread.key, kind=_named(each))
+                return False
+            if not self.copies.has_read(each):
+                raise RetryError(f"{_named(each)} have not been read yet")
+        return True
+
+    async def _look(self, written: WrittenSpread) -> float | None:
+        spread, copies = written.spread, self.copies
+        outcome = reconcile(
+            spread,
+            copies.target(spread),
+            copies.surroundings(written),
+            self._clock.now_ns(),
+            self._rules,
+        )
+        await self._writer.adopt(written, outcome)
+        await self._writer.set_costs(spread, outcome)
+        if outcome.failure:
+            self._log.warning("look_ended_early", spread.key, why=outcome.failure)
+            raise RetryError(outcome.failure)
+        await self._write_status(written, outcome)
+        try:
+            await self._writer.delete(spread, outcome.doomed)
+        finally:  # the status says already what they tell, so there is no next time
+            self._writer.tell(spread, outcome.events)
+        due = outcome.look_again_ns
+        return None if due is None else due / SECOND + _MOMENT_SECONDS
+
+    async def _write_status(self, written: WrittenSpread, outcome: Outcome) -> None:
+        resource = self.copies.spread_resource
+        if outcome.writes_status and resource is not None:
+            await self._writer.write_status(resource, written, outcome.status)
+
+
+def _named(kind: Kind) -> str:
+    return ".".join(part for part in reversed(kind) if part)

@@ -1,0 +1,236 @@
+"""What stands behind WorkloadSpreads, as the controller's copies show it.
+
+Pods are found by their owners, so that nothing here goes through all of them. Of workloads there is
+a copy for each kind that is watched or targeted, as long as the server has that kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from extender.kube.client import Selection
+from extender.kube.indexer import Handler, Indexer
+from extender.kube.informers import Informers, Shared
+from extender.kube.resources import NODES, PODS, Resource
+from extender.kube.workloadspread.injecting import is_as_patched
+from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.kube.workloadspread.workloads import CONFIGURATION, ScaledKind
+from fakeapi.controllers.workloadspread.shapes import (
+    CONFIG_MAPS,
+    KRUISE_NAMESPACE,
+    REPLICA_SET,
+    SPREAD,
+    Item,
+    Kind,
+    WrittenPod,
+    decode_configuration,
+    decode_node,
+    decode_pod,
+    decode_spread,
+    workload_decoder,
+)
+from policies.model import Node
+from policies.spreading.grouping import Surroundings
+from policies.spreading.model import Spread, SpreadPod, Subset
+from policies.spreading.references import DEPLOYMENT
+from policies.spreading.targets import Target
+from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+
+BY_OWNER: Final = "workloadspread/owner"
+BY_NAMESPACE: Final = "workloadspread/namespace"
+
+_CONFIGURATION: Final = Selection(KRUISE_NAMESPACE, field_selector=f"metadata.name={CONFIGURATION}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """The copy of a kind of workloads, and by what it is known."""
+
+    resource: Resource
+    scaled: tuple[ScaledKind, ...]
+    decode: Callable[[msgspec.Raw | bytes], Item[Workload]]
+    shared: Shared[Item[Workload]]
+
+
+class Copies:
+    """The objects of a cluster that WorkloadSpreads speak of."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._informers = informers
+        self.pods = informers.of(PODS, decode_pod)
+        self.pods.objects.add_index(BY_OWNER, _owners)
+        self.pods.objects.add_index(BY_NAMESPACE, _namespace)
+        self.nodes = informers.of(NODES, decode_node)
+        self.configuration = informers.of(CONFIG_MAPS, decode_configuration, _CONFIGURATION)
+        self.spreads: Shared[Item[WrittenSpread]] | None = None
+        self.spread_resource: Resource | None = None
+        self._workloads: dict[Kind, _Followed] = {}
+
+    async def wait_synced(self) -> None:
+        """Return once pods, nodes and the configuration have been read for the first time."""
+        shared = (self.pods, self.nodes, self.configuration)
+        await asyncio.gather(*(each.wait_synced() for each in shared))
+
+    def stop(self) -> None:
+        """Keep no copies any more."""
+        for kind in (*self._workloads, SPREAD):
+            self.lose(kind)
+        self._informers.drop(PODS, decode_pod)
+        self._informers.drop(NODES, decode_node)
+        self._informers.drop(CONFIG_MAPS, decode_configuration, _CONFIGURATION)
+
+    def follow_spreads(self, resource: Resource, handler: Handler[Item[WrittenSpread]]) -> bool:
+        """Keep a copy of WorkloadSpreads; False if there is one."""
+        if self.spread_resource == resource:
+            return False
+        self.lose(SPREAD)
+        self.spread_resource = resource
+        self.spreads = self._informers.of(resource, decode_spread)
+        self.spreads.objects.add_index(BY_NAMESPACE, _namespace)
+        self.spreads.objects.add_handler(handler)
+        return True
+
+    def follow(
+        self,
+        kind: Kind,
+        resource: Resource,
+        scaled: tuple[ScaledKind, ...],
+        handler: Handler[Item[Workload]],
+    ) -> bool:
+        """Keep a copy of a kind of workloads; False if there is one."""
+        known = self._workloads.get(kind)
+        if known is not None and (known.resource, known.scaled) == (resource, scaled):
+            return False
+        self.lose(kind)
+        decode = workload_decoder(kind[1], scaled)
+        shared = self._informers.of(resource, decode)
+        shared.objects.add_index(BY_OWNER, _controller)
+        shared.objects.add_handler(handler)
+        self._workloads[kind] = _Followed(resource, scaled, decode, shared)
+        return True
+
+    def lose(self, kind: Kind) -> None:
+        """Keep no copy of a kind any more, if there is one; its objects are told to have gone."""
+        if kind == SPREAD and self.spread_resource is not None:
+            resource, self.spread_resource, self.spreads = self.spread_resource, None, None
+            self._informers.drop(resource, decode_spread)
+        elif known := self._workloads.pop(kind, None):
+            self._informers.drop(known.resource, known.decode)
+
+    def has_read(self, kind: Kind) -> bool:
+        """Tell whether all workloads of a kind are known."""
+        known = self._workloads.get(kind)
+        return known is not None and known.shared.informer.synced
+
+    def spread(self, key: str) -> Item[WrittenSpread] | None:
+        """Give the WorkloadSpread under ``namespace/name``, or None."""
+        return None if self.spreads is None else self.spreads.objects.get(key)
+
+    def all_spreads(self) -> Iterator[Spread]:
+        """Give all WorkloadSpreads that can be read."""
+        if self.spreads is not None:
+            yield from (each.value.spread for each in self.spreads.objects.values() if each.value)
+
+    def spreads_of(self, namespace: str) -> list[Spread]:
+        """Give the WorkloadSpreads of a namespace, by name."""
+        if self.spreads is None:
+            return []
+        found = self.spreads.objects.by(BY_NAMESPACE, namespace)
+        return sorted(
+            (each.value.spread for each in found if each.value), key=lambda each: each.name
+        )
+
+    @property
+    def whitelist(self) -> Whitelist:
+        """The kinds that OpenKruise's configuration allows; one that cannot be read allows none."""
+        found = self.configuration.objects.get(f"{KRUISE_NAMESPACE}/{CONFIGURATION}")
+        return NO_WHITELIST if found is None or found.value is None else found.value
+
+    def workload(self, kind: Kind, key: str) -> Workload | None:
+        """Give the workload of a kind under ``namespace/name``, or None."""
+        known = self._workloads.get(kind)
+        found = None if known is None else known.shared.objects.get(key)
+        return None if found is None else found.value
+
+    def target(self, spread: Spread) -> Target:
+        """Gather what stands behind a WorkloadSpread's target."""
+        if spread.target is None:
+            return Target(whitelist=self.whitelist)
+        group, kind, name = spread.target.presumed
+        workload = self.workload((group, kind), f"{spread.namespace}/{name}")
+        if workload is None:
+            return Target(whitelist=self.whitelist)
+        sets = self._replica_sets_of(workload) if kind == DEPLOYMENT else ()
+        return Target(workload, sets, self._pods_of(workload, sets), self.whitelist)
+
+    def surroundings(self, written: WrittenSpread) -> Surroundings:
+        """Give the nodes, and how a WorkloadSpread's patches compare with its pods."""
+
+        @lru_cache(maxsize=1)
+        def document(key: str) -> Any:
+            item = self.pods.objects.get(key)
+            return msgspec.json.decode(item.value.document) if item and item.value else {}
+
+        def patched(pod: SpreadPod, subset: Subset) -> bool:
+            return is_as_patched(
+                document(f"{pod.namespace}/{pod.name}"), written.subset(subset.name)
+            )
+
+        return Surroundings(_Nodes(self.nodes.objects), patched)
+
+    def _replica_sets_of(self, workload: Workload) -> tuple[Workload, ...]:
+        known = self._workloads.get(REPLICA_SET)
+        found = () if known is None else known.shared.objects.by(BY_OWNER, workload.uid)
+        return tuple(each.value for each in found if each.value is not None)
+
+    def _pods_of(
+        self, workload: Workload, replica_sets: Iterable[Workload]
+    ) -> tuple[SpreadPod, ...]:
+        """Give the pods that a workload owns; those of its namespace if it owns none.
+
+        Which pods a scale selects is only asked then.
+        """
+        pods = self.pods.objects
+        owners = (workload.uid, *(each.uid for each in replica_sets))
+        owned = [item for uid in owners for item in pods.by(BY_OWNER, uid)]
+        found = owned or pods.by(BY_NAMESPACE, workload.namespace)
+        unique = {each.value.pod.name: each.value.pod for each in found if each.value is not None}
+        return tuple(unique.values())
+
+
+class _Nodes(Mapping[str, Node]):
+    """Nodes by name, as far as they can be read."""
+
+    def __init__(self, items: Indexer[Item[Node]]) -> None:
+        self._items = items
+
+    def __getitem__(self, name: str) -> Node:
+        item = self._items.get(name)
+        if item is None or item.value is None:
+            raise KeyError(name)
+        return item.value
+
+    def __iter__(self) -> Iterator[str]:
+        return (each.metadata.name for each in self._items.values() if each.value is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _owners(item: Item[WrittenPod]) -> Iterable[str]:
+    return () if item.value is None else item.value.pod.owners
+
+
+def _controller(item: Item[Workload]) -> tuple[str, ...]:
+    controller = None if item.value is None else item.value.controller
+    return () if controller is None else (controller.uid,)
+
+
+def _namespace(item: Item[Any]) -> tuple[str]:
+    return (item.metadata.namespace,)

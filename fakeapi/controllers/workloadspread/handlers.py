@@ -1,0 +1,174 @@
+"""What an event means: which WorkloadSpreads are to be looked at.
+
+What matters of a change is :mod:`policies.spreading.watching`'s to say.
+
+Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_event_handler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from extender.kube.logs import OnceLog
+from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.kube.workqueue import WorkQueue
+from fakeapi.controllers.workloadspread.copies import Copies
+from fakeapi.controllers.workloadspread.shapes import Item, Kind, WrittenPod
+from policies.spreading.model import SpreadPod
+from policies.spreading.reconciling import SpreadRules
+from policies.spreading.watching import (
+    awaits_adoption,
+    pod_change_matters,
+    spread_of_pod,
+    spread_of_workload,
+    watched_kinds,
+    workload_arrival_matters,
+    workload_change_matters,
+)
+from policies.spreading.workloads import Whitelist, Workload
+
+Want = Callable[[Iterable[Kind]], None]
+"""Has kinds of workloads followed."""
+
+
+class SpreadEvents:
+    """What follows from WorkloadSpreads that come, change and go: each is looked at."""
+
+    def __init__(self, queue: WorkQueue[str], want: Want) -> None:
+        self._queue = queue
+        self._want = want
+
+    def added(self, item: Item[WrittenSpread]) -> None:
+        """Look at it, and see to it that its target can be seen."""
+        target = None if item.value is None else item.value.spread.target
+        if target is not None:
+            self._want((target.presumed[:2],))
+        self._queue.add(item.metadata.key)
+
+    def updated(self, _old: Item[WrittenSpread], new: Item[WrittenSpread]) -> None:
+        """Look at it."""
+        self.added(new)
+
+    def removed(self, item: Item[WrittenSpread]) -> None:
+        """Forget it."""
+        self._queue.add(item.metadata.key)
+
+
+class PodEvents:
+    """What follows from pods that come, change and go."""
+
+    def __init__(
+        self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, log: OnceLog
+    ) -> None:
+        self._copies = copies
+        self._queue = queue
+        self._rules = rules
+        self._log = log
+
+    def added(self, item: Item[WrittenPod]) -> None:
+        """Look at the WorkloadSpread that it has been put into, or at its owner's."""
+        if item.value is None:
+            self._log.warning("pod_ignored", item.metadata.key, why=item.problem)
+            return
+        pod = item.value.pod
+        self._enqueue(pod)
+        self._offer(None, pod)
+
+    def updated(self, old: Item[WrittenPod], new: Item[WrittenPod]) -> None:
+        """Look at the WorkloadSpread that it has been put into, if the change matters."""
+        if old.value is None or new.value is None:
+            self.removed(old)
+            self.added(new)
+            return
+        before, pod = old.value.pod, new.value.pod
+        if pod_change_matters(before, pod, self._rules.versioned_kinds, self._rules.quirks):
+            self._enqueue(pod)
+        self._offer(before, pod)
+
+    def removed(self, item: Item[WrittenPod]) -> None:
+        """Look at the WorkloadSpread that it had been put into."""
+        if item.value is not None:
+            self._enqueue(item.value.pod)
+
+    def _enqueue(self, pod: SpreadPod) -> None:
+        if name := spread_of_pod(pod):
+            self._queue.add(f"{pod.namespace}/{name}")
+
+    def _offer(self, old: SpreadPod | None, pod: SpreadPod) -> None:
+        """Look at the WorkloadSpread of a pod's owner, if that may adopt it now."""
+        owner = pod.controller
+        if owner is None or not awaits_adoption(old, pod, self._rules.quirks):
+            return
+        group, kind, name = owner.presumed
+        workload = self._copies.workload((group, kind), f"{pod.namespace}/{name}")
+        if workload is not None and workload.uid == owner.uid:
+            spread = spread_of_workload(workload, self._copies.spreads_of(pod.namespace))
+            if spread is not None:
+                self._queue.add(spread.key)
+
+
+class WorkloadEvents:
+    """What follows from workloads of all kinds that come, change and go."""
+
+    def __init__(
+        self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, log: OnceLog
+    ) -> None:
+        self._copies = copies
+        self._queue = queue
+        self._rules = rules
+        self._log = log
+
+    def added(self, item: Item[Workload]) -> None:
+        """Look at the WorkloadSpread that targets it."""
+        if item.value is None:
+            self._log.warning("workload_ignored", item.metadata.key, why=item.problem)
+        elif workload_arrival_matters(item.value):
+            self._enqueue(item.value)
+
+    def updated(self, old: Item[Workload], new: Item[Workload]) -> None:
+        """Look at the WorkloadSpread that targets it, if the change matters."""
+        if old.value is None or new.value is None:
+            self.added(new)
+        elif workload_change_matters(old.value, new.value, self._copies.whitelist):
+            self._enqueue(new.value)
+
+    def removed(self, item: Item[Workload]) -> None:
+        """Look at the WorkloadSpread that targeted it."""
+        if item.value is not None and workload_arrival_matters(item.value):
+            self._enqueue(item.value)
+
+    def _enqueue(self, workload: Workload) -> None:
+        if workload.identity[:2] not in watched_kinds(self._copies.whitelist, self._rules.quirks):
+            return  # it is only read
+        spread = spread_of_workload(workload, self._copies.spreads_of(workload.namespace))
+        if spread is not None:
+            self._queue.add(spread.key)
+
+
+class ConfigurationEvents:
+    """What follows from another list of kinds: all is looked at again, with these kinds."""
+
+    def __init__(
+        self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, want: Want, log: OnceLog
+    ) -> None:
+        self._copies = copies
+        self._queue = queue
+        self._rules = rules
+        self._want = want
+        self._log = log
+
+    def added(self, item: Item[Whitelist]) -> None:
+        """Follow its kinds, and look at all WorkloadSpreads."""
+        if item.problem:
+            self._log.warning("configuration_ignored", item.metadata.key, why=item.problem)
+        self._want(watched_kinds(self._copies.whitelist, self._rules.quirks))
+        for spread in self._copies.all_spreads():
+            self._queue.add(spread.key)
+
+    def updated(self, _old: Item[Whitelist], new: Item[Whitelist]) -> None:
+        """Follow its kinds, and look at all WorkloadSpreads."""
+        self.added(new)
+
+    def removed(self, item: Item[Whitelist]) -> None:
+        """Look at all WorkloadSpreads, without its kinds."""
+        self.added(item)

@@ -1,0 +1,138 @@
+"""Which of the wanted kinds the server has, and under which resources.
+
+Kinds of others come and go with their definitions, so definitions are watched, and the server is
+asked anew when one of a wanted kind changes. A definition is there a moment before what it defines
+is served, which is asked for again after a second; a server that does not answer, or that does not
+show its definitions, after half a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, Protocol
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client
+from extender.kube.clock import Clock
+from extender.kube.discovery import ServedResource, discover_group
+from extender.kube.informers import Informers, Shared
+from extender.kube.resources import Resource
+from extender.kube.transport import TransportError
+from extender.kube.workloadspread.workloads import ScaledKind
+from fakeapi.controllers.workloadspread.shapes import (
+    DEFINITIONS,
+    Definition,
+    Item,
+    Kind,
+    decode_definition,
+)
+
+SOON_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 30.0
+
+
+class Follower(Protocol):
+    """Who wants to hear under which resource a kind is served."""
+
+    def found(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
+        """It is served so; told again and again."""
+        ...
+
+    def missed(self, kind: Kind) -> None:
+        """It is not served; told again and again."""
+        ...
+
+
+class ServedKinds:
+    """Finds the kinds that are wanted, for one follower."""
+
+    def __init__(
+        self, client: Client, informers: Informers, clock: Clock, follower: Follower
+    ) -> None:
+        self._client = client
+        self._informers = informers
+        self._clock = clock
+        self._follower = follower
+        self._wanted: dict[Kind, None] = {}
+        self._missing: set[Kind] = set()
+        self._changed = asyncio.Event()
+        self._definitions: Shared[Item[Definition]] = informers.of(DEFINITIONS, decode_definition)
+        self._definitions.objects.add_handler(self)
+
+    def want(self, kinds: Iterable[Kind]) -> None:
+        """Look for these kinds, too."""
+        for kind in kinds:
+            if kind not in self._wanted:
+                self._wanted[kind] = None
+                self._changed.set()
+
+    async def run(self) -> None:
+        """Look for what is wanted, again and again."""
+        try:
+            while True:
+                self._changed.clear()
+                await self._rest(await self._look())
+        finally:
+            self._informers.drop(DEFINITIONS, decode_definition)
+
+    def added(self, item: Item[Definition]) -> None:
+        """Look anew if a kind is wanted that has come to be defined."""
+        if item.value is not None and item.value.kind in self._wanted:
+            self._changed.set()
+
+    def updated(self, old: Item[Definition], new: Item[Definition]) -> None:
+        """Look anew if the definition of a wanted kind has changed."""
+        self.added(old)
+        self.added(new)
+
+    def removed(self, item: Item[Definition]) -> None:
+        """Look anew if a wanted kind is defined no more."""
+        self.added(item)
+
+    async def _look(self) -> float | None:
+        """Look once, and give the seconds until the next look; None if there need not be any."""
+        answered = True
+        for group in dict.fromkeys(group for group, _ in self._wanted):
+            try:
+                found = {each.kind: each for each in await discover_group(self._client, group)}
+            except (ApiError, MalformedError, TransportError):
+                answered = False  # what was known holds until the server answers again
+            else:
+                self._tell(group, found)
+        if self._missing & {kind for kind, _ in self._defined()}:
+            return SOON_SECONDS
+        return None if answered and self._definitions.informer.synced else RETRY_SECONDS
+
+    def _tell(self, group: str, found: Mapping[str, ServedResource]) -> None:
+        scaled = dict(self._defined())
+        for kind in [each for each in self._wanted if each[0] == group]:
+            served = found.get(kind[1])
+            if served is None:
+                self._missing.add(kind)
+                self._follower.missed(kind)
+            else:
+                self._missing.discard(kind)
+                self._follower.found(kind, served.resource, scaled.get(kind, ()))
+
+    def _defined(self) -> Iterator[tuple[Kind, tuple[ScaledKind, ...]]]:
+        for item in self._definitions.objects.values():
+            if item.value is not None:
+                yield item.value.kind, item.value.scaled
+
+    async def _rest(self, seconds: float | None) -> None:
+        """Wait until something has changed, and no longer than so many seconds."""
+        changed = asyncio.create_task(self._changed.wait())
+        waits = [changed]
+        if seconds is not None:
+            waits.append(asyncio.create_task(_slept(self._clock, seconds)))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
+
+async def _slept(clock: Clock, seconds: float) -> Literal[True]:
+    await clock.sleep(seconds)
+    return True

@@ -1,0 +1,132 @@
+"""What a look at a WorkloadSpread comes to, carried out.
+
+Pods are patched several at a time. Whatever goes wrong with one of them is raised when nobody works
+on the others any more; the next look does what is left.
+
+A status is written onto the very version that it was worked out from. If somebody else (a webhook)
+has written meanwhile, the server refuses, and the WorkloadSpread is looked at again.
+
+The version of what was written is noted, so that the next look waits until the copies show it.
+
+Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
+(patchFavoriteSubsetMetadataToPod, UpdateWorkloadSpreadStatus), update_pod_deletion_cost.go,
+reschedule.go (cleanupUnscheduledPods).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client, PatchType
+from extender.kube.consistency import ConsistencyStore
+from extender.kube.events import EventRecorder, ObjectReference
+from extender.kube.metadata import ObjectMeta, decode_partial
+from extender.kube.resources import PODS, Resource
+from extender.kube.transport import TransportError
+from extender.kube.workloadspread.conversion import V1BETA1, convert
+from extender.kube.workloadspread.injecting import adoption_patch, cost_patch
+from extender.kube.workloadspread.spreads import WrittenSpread, encode_status
+from fakeapi.controllers.workloadspread.shapes import SPREAD
+from policies.spreading.agenda import WARNING, Event
+from policies.spreading.model import Spread, Status
+from policies.spreading.reconciling import Doomed, Outcome, undeletable
+
+AT_ONCE: Final = 8
+"""How many pods are patched at a time."""
+
+T = TypeVar("T")
+
+
+class Writer:
+    """Writes for one WorkloadSpread after the other; all methods raise what the client raises."""
+
+    def __init__(self, client: Client, recorder: EventRecorder, writes: ConsistencyStore) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._writes = writes
+
+    async def adopt(self, written: WrittenSpread, outcome: Outcome) -> None:
+        """Annotate the pods that have been found to be of a subset."""
+        patches = {
+            name: adoption_patch(written, subset.name)
+            for name, subset in outcome.groups.adopted.items()
+        }
+        await self._patch_pods(written.spread, patches)
+
+    async def set_costs(self, spread: Spread, outcome: Outcome) -> None:
+        """Write the deletion costs that pods do not say already."""
+        patches = {name: cost_patch(cost) for name, cost in outcome.cost_changes.items()}
+        await self._patch_pods(spread, patches)
+
+    async def write_status(
+        self, resource: Resource, written: WrittenSpread, status: Status
+    ) -> None:
+        """Write a status onto the version that it was worked out from; 409 if there is a newer."""
+        spread = written.spread
+        document = {**written.document, "status": encode_status(status)}
+        body = msgspec.json.encode(convert(document, f"{resource.group}/{resource.version}"))
+        path = resource.object(spread.name, spread.namespace).subresource("status")
+        meta = await self._client.update(path, body, _metadata)
+        self._writes.wrote(spread.key, spread.uid, resource, meta.resource_version)
+
+    async def delete(self, spread: Spread, doomed: Iterable[Doomed]) -> None:
+        """Delete the pods that are given up, and tell of those that cannot be deleted."""
+
+        async def delete(each: Doomed) -> None:
+            pod = each.pod
+            try:
+                await self._client.delete(PODS.object(pod.name, pod.namespace), uid=pod.uid)
+            except (ApiError, MalformedError, TransportError) as trouble:
+                if isinstance(trouble, ApiError) and trouble.status in (404, 409):
+                    return  # it has gone, or is another one by now
+                self.tell(spread, (undeletable(spread, each),))
+                raise
+
+        await _each(doomed, delete)
+
+    def tell(self, spread: Spread, events: Iterable[Event]) -> None:
+        """Tell people of what came up."""
+        about = reference(spread)
+        for event in events:
+            tell = self._recorder.warning if event.type == WARNING else self._recorder.normal
+            tell(about, event.reason, event.message)
+
+    async def _patch_pods(self, spread: Spread, patches: Mapping[str, Mapping[str, Any]]) -> None:
+        async def patch(name: str) -> None:
+            path, body = PODS.object(name, spread.namespace), msgspec.json.encode(patches[name])
+            meta = await self._client.patch(path, PatchType.STRATEGIC, body, _metadata)
+            self._writes.wrote(spread.key, spread.uid, PODS, meta.resource_version)
+
+        await _each(patches, patch)
+
+
+def reference(spread: Spread) -> ObjectReference:
+    """Give what an event about a WorkloadSpread refers to."""
+    place = spread.namespace, spread.name, spread.uid
+    return ObjectReference(V1BETA1, SPREAD[1], *place, spread.resource_version)
+
+
+async def _each(things: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:
+    """Do something with each thing, several at a time; raises the first trouble in the end."""
+    left = iter(things)
+
+    async def work() -> None:
+        for thing in left:
+            await act(thing)
+
+    outcomes = await asyncio.gather(*(work() for _ in range(AT_ONCE)), return_exceptions=True)
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome
+
+
+def _metadata(raw: msgspec.Raw) -> ObjectMeta:
+    try:
+        return decode_partial(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedError(f"not an object: {error}") from error
