@@ -23,6 +23,7 @@ from extender.kube.pods import decode_written_pod
 from extender.kube.resources import NODES, PODS, REPLICA_SETS
 from extender.kube.workloadspread.pods import decode_spread_pod
 from fakeapi import VirtualCluster
+from fakeapi.kinds.shipped import definitions_of
 from policies import Node, Snapshot, assemble, decide_filter
 from policies.filtering import named
 from policies.rules import Rules
@@ -208,7 +209,7 @@ async def zones(
     async with cluster:
         answers.client = cluster.client
         world = Zones(cluster)
-        world.load(*map(node, ZONES), *configurations())
+        world.load(*definitions_of(["workloadspread"]), *map(node, ZONES), *configurations())
         world.hands = asyncio.create_task(world.use_hands())
         try:
             await world.passes(1)
