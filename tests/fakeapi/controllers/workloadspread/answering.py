@@ -113,8 +113,9 @@ class Answers:
             path = PODS.object(request["name"], request["namespace"])
             return await self.client.get(path, decode)
         except ApiError as error:
-            assert error.status == 404
-            return None
+            if error.status == 404:
+                return None
+            raise
 
     def _asking(self, files: SpreadFiles, owners: Any) -> Asking:
         return Asking(owners, files.workload_of, self._clock.now_ns(), self._rules)

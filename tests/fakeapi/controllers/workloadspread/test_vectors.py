@@ -68,7 +68,7 @@ class Expected:
         assert replicas | self._expect.get("subsetReplicas", {}) == replicas
 
     def _check_conditions(self, status: Document) -> None:
-        conditions = {
+        conditions: dict[str, Document] = {
             each["name"]: next(iter(each.get("conditions", ())), {})
             for each in status.get("subsetStatuses", ())
         }

@@ -24,10 +24,9 @@ from extender.kube.resources import NODES, PODS, REPLICA_SETS
 from extender.kube.workloadspread.pods import decode_spread_pod
 from fakeapi import VirtualCluster
 from fakeapi.kinds.shipped import definitions_of
-from policies import Node, Snapshot, assemble, decide_filter
+from policies import Snapshot, assemble, decide_filter
 from policies.filtering import named
 from policies.rules import Rules
-from policies.scaledown import DELETION_COST
 from policies.spreading.model import SpreadPod
 from policies.spreading.quirks import quirks_of
 from policies.spreading.reconciling import SpreadRules
@@ -135,14 +134,15 @@ class Zones(Stage):
             nodes = [decode_node(encoded(each)) for each in await self._nodes()]
             for each in listed:
                 try:
-                    await self._handle(each, assemble(nodes), nodes)
+                    await self._handle(each, assemble(nodes))
                 except ApiError as error:
-                    assert error.status in (404, 409)  # it has gone or changed: the next time
+                    if error.status not in (404, 409):  # it has gone, or changed: the next time
+                        raise
 
     async def _nodes(self) -> Iterable[Document]:
         return (await self.client.list(NODES, decode)).items
 
-    async def _handle(self, pod: Document, snapshot: Snapshot, nodes: list[Node]) -> None:
+    async def _handle(self, pod: Document, snapshot: Snapshot) -> None:
         meta, status = pod["metadata"], pod["status"]
         if "deletionTimestamp" in meta:
             path = PODS.object(meta["name"], meta["namespace"])
@@ -205,7 +205,7 @@ async def zones(
     """Open a world with a node in each zone, in which new pods are put into subsets."""
     cluster = VirtualCluster(run=run, seed=seed, quirks=quirks)
     answers = Answers(cluster.clock, SpreadRules(quirks=quirks_of(quirks)))
-    cluster.api.webhooks.hooks |= {MUTATING: answers.create, VALIDATING: answers.remove}
+    cluster.api.webhooks.hooks.update({MUTATING: answers.create, VALIDATING: answers.remove})
     async with cluster:
         answers.client = cluster.client
         world = Zones(cluster)
