@@ -1,0 +1,32 @@
+"""The laws of spreading, over lives drawn by seeds; tests/e2e lives two hundred more.
+
+1. As limits are numbers, no subset ever has more active pods than its limit.
+2. In quiet times each subset is full before the next one has a pod: so subsets are filled in order,
+   and emptied in reverse.
+3. In quiet times the status says what there is, and nothing is in flight.
+
+They hold however often the controller is killed between its writes, or its requests fail.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.fakeapi.controllers.workloadspread.living import live
+from tests.fakeapi.controllers.workloadspread.trials import draw
+
+SEEDS: Final = 20
+AT_ONCE: Final = 5
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+async def test_laws(first: int) -> None:
+    for seed in range(first, first + AT_ONCE):
+        trial = draw(seed)
+        try:
+            await live(trial)
+        except AssertionError as error:
+            error.add_note(f"seed {seed}: {trial}")
+            raise

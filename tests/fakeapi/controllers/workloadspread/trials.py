@@ -1,0 +1,73 @@
+"""Lives drawn by seeds: a workload spread over zones, what happens to it, and what must hold.
+
+Between acts things come to rest. A quiet world is *in order*: each subset is full before the next
+one has a pod. What happens is drawn so that order is asked for: pods are told to go, by deletion or
+eviction; numbers change; the controller is killed, or its requests fail. In adaptive lives a zone
+fails, too, which undoes the order; there it is asked for once all zones are back and the workload
+has grown again from nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+MOST_REPLICAS: Final = 12
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that happens: ``amount`` are replicas, pods, writes or the number of a zone."""
+
+    what: str
+    amount: int = 0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One life: the limits of the subsets (None: no limit), and what happens."""
+
+    seed: int
+    limits: tuple[int | str | None, ...]
+    adaptive: bool
+    acts: tuple[Act, ...]
+
+    @property
+    def counted(self) -> bool:
+        """Whether the limits are numbers, which hold at every moment."""
+        return not any(isinstance(limit, str) for limit in self.limits)
+
+
+def draw(seed: int) -> Trial:
+    """Draw a life."""
+    dice = Random(seed)
+    limits = _limits(dice)
+    adaptive = len(limits) > 1 and limits[-1] is None and dice.random() < 0.3
+    acts = (Act("scale", dice.randint(1, MOST_REPLICAS)), *_acts(dice, len(limits), adaptive))
+    return Trial(seed, limits, adaptive, acts)
+
+
+def _limits(dice: Random) -> tuple[int | str | None, ...]:
+    count = dice.randint(1, 3)
+    if dice.random() < 0.2:
+        return {1: ("100%",), 2: ("40%", "60%"), 3: ("20%", "30%", "50%")}[count]
+    numbers = tuple(dice.randint(0, 5) for _ in range(count - 1))
+    return (*numbers, None if dice.random() < 0.8 else MOST_REPLICAS)
+
+
+def _acts(dice: Random, zones: int, adaptive: bool) -> Iterator[Act]:  # noqa: FBT001 - of a draw
+    whats = ["scale", "scale", "delete", "evict", "kill", "refuse"]
+    for _ in range(dice.randint(2, 4)):
+        what = dice.choice([*whats, "fail", "fail"] if adaptive else whats)
+        match what:
+            case "scale":
+                yield Act(what, dice.randint(0, MOST_REPLICAS))
+            case "kill" | "refuse":
+                yield Act(what, dice.randint(0, 8))
+                yield Act("scale", dice.randint(0, MOST_REPLICAS))
+            case "fail":
+                yield Act(what, dice.randrange(zones - 1))
+            case _:
+                yield Act(what, dice.randint(1, MOST_REPLICAS))
