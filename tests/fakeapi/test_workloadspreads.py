@@ -11,7 +11,11 @@ import orjson
 import pytest
 import yaml
 
+from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.api import Api, Request, Response
+from fakeapi.api.changes import find_kind
+from fakeapi.kinds.shipped import definitions_of
+from policies.spreading.quirks import UPSTREAM, UnknownModeError
 from tests.spreads import Document, spread_json
 
 ROOT = Path(__file__).parents[2]
@@ -141,3 +145,41 @@ def test_the_columns_of_kubectl_get(api: Api, ask: Ask) -> None:
     names = [each["name"] for each in table["columnDefinitions"]]
     assert names == ["Name", "WorkloadName", "WorkloadKind", "Adaptive", "Age"]
     assert table["rows"][0]["cells"][:3] == ["web", "web", "CloneSet"]
+
+
+def names(cluster: VirtualCluster) -> list[str]:
+    """Give the names of the kinds that are defined."""
+    kind = find_kind(cluster.api.kinds, "crd")
+    return [entry.document()["metadata"]["name"] for entry in cluster.api.store.entries(kind)]
+
+
+def test_the_definition_that_comes_with_the_controller_is_the_one_that_is_deployed() -> None:
+    assert definitions_of(["gc", "workloadspread"]) == [yaml.safe_load(DEFINITION.read_text())]
+    assert definitions_of(["gc", "replicaset"]) == []
+
+
+def test_the_kind_is_there_from_the_beginning_where_its_controller_runs() -> None:
+    cluster = VirtualCluster(run="workloadspread")
+    assert names(cluster) == ["workloadspreads.apps.kruise.io"]
+    cluster.load([spread_json({"name": "a"})])
+    cluster.reset()
+    assert names(cluster) == ["workloadspreads.apps.kruise.io"]
+    assert names(VirtualCluster(run="gc")) == []
+
+
+async def test_a_definition_that_is_there_already_stays_as_it_is() -> None:
+    own = yaml.safe_load(DEFINITION.read_text())
+    own["metadata"]["labels"] = {"mine": "yes"}
+    cluster = VirtualCluster(run="workloadspread")
+    cluster.load([own])
+    fork = cluster.fork()
+    for each in (cluster, fork):
+        kind = find_kind(each.api.kinds, "crd")
+        (entry,) = each.api.store.entries(kind)
+        assert entry.document()["metadata"]["labels"] == {"mine": "yes"}
+
+
+def test_a_mode_of_oddities_that_there_is_not_is_refused() -> None:
+    with pytest.raises(UnknownModeError, match="quirks: no mode 'odd'"):
+        FakeCluster(quirks="odd")
+    assert VirtualCluster(quirks="upstream").world.fork().quirks == UPSTREAM

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from extender.kube.api_error import ApiError
 from extender.kube.client import Client
-from extender.kube.discovery import discover
+from extender.kube.discovery import discover, discover_group
 from extender.kube.resources import PODS
 from extender.kube.transport import Response
 from fakeapi import VirtualCluster
@@ -55,3 +58,33 @@ async def test_a_group_that_does_not_answer_keeps_no_other_from_being_found() ->
     assert [str(each.resource) for each in found.resources] == ["pods"]
     assert list(found.failures) == ["down.io/v1"]
     assert "it is ServiceUnavailable" in found.failures["down.io/v1"]
+
+
+async def test_of_one_group_each_kind_is_found_in_the_first_version_that_has_it(
+    virtual_cluster: VirtualCluster,
+) -> None:
+    scaling = {each.kind: each for each in await discover_group(virtual_cluster.client, "apps")}
+    assert str(scaling["Deployment"].resource) == "deployments.apps"
+    assert "scale" in scaling["Deployment"].subresources
+    core = {each.kind: each.resource for each in await discover_group(virtual_cluster.client, "")}
+    assert core["Pod"] == PODS
+    assert await discover_group(virtual_cluster.client, "nowhere.io") == ()
+
+
+async def test_a_kind_may_be_in_an_older_version_only() -> None:
+    def listed(*kinds: str) -> Response:
+        resources = ",".join(
+            f'{{"name":"{kind.lower()}s","kind":"{kind}","namespaced":true}}' for kind in kinds
+        )
+        return Response(200, f'{{"resources":[{resources}]}}'.encode())
+
+    versions = b'{"versions":[{"groupVersion":"a.io/v2"},{"groupVersion":"a.io/v1"}]}'
+    api = ScriptedApi(SteppedClock(), Response(200, versions), listed("New"), listed("New", "Old"))
+    found = {each.kind: each.api_version for each in await discover_group(Client(api), "a.io")}
+    assert found == {"New": "a.io/v2", "Old": "a.io/v1"}
+
+
+async def test_a_group_that_does_not_answer_is_told() -> None:
+    api = ScriptedApi(SteppedClock(), a_refusal(503, "ServiceUnavailable"))
+    with pytest.raises(ApiError, match="ServiceUnavailable"):
+        await discover_group(Client(api), "down.io")

@@ -19,10 +19,13 @@ from extender.kube.client import PatchType
 from extender.kube.resources import LEASES, PODS, REPLICA_SETS
 from fakeapi import FakeCluster
 from fakeapi.hooking import read_place
+from fakeapi.kinds.shipped import definitions_of
+from policies.scaledown import DELETION_COST
 from tests.commands import reprieve, start
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
 from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE
 from tests.fakeapi.controllers.spreadwebhooks.worlds import put_into, registered
+from tests.fakeapi.controllers.workloadspread.zones import node, spread_document
 from tests.fakeapi.controlplane.stage import decode
 from tests.spreads import pod_of, spread_json
 
@@ -89,6 +92,30 @@ async def replicas_become(cluster: FakeCluster, replicas: int) -> None:
     path = REPLICA_SETS.object("web", "default")
     await cluster.client.patch(path, PatchType.MERGE, change, decode)
     await count_reaches(cluster, replicas)
+
+
+async def test_a_workload_spread_is_kept_over_http() -> None:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
+    subsets = [{"name": "a", "maxReplicas": 2}, {"name": "b"}]
+    document = spread_document({"targetRef": reference, "subsets": subsets})
+    async with FakeCluster(run="none") as cluster:
+        cluster.load([*definitions_of(["workloadspread"]), document])
+        pods = [a_pod(f"web-{number}", "web", node="n") for number in range(3)]
+        cluster.load([a_replica_set(replicas=3), *pods, node("a")])
+        asked = ("--kubeconfig", str(cluster.kubeconfig_path), "--quirks", "upstream")
+        async with controlling(*asked, "--run", "workloadspread") as process:
+            assert await line(process) == f"running workloadspread on {cluster.url}"
+            await cost_reaches(cluster, "web-0", "-300")
+
+
+async def cost_reaches(cluster: FakeCluster, name: str, cost: str) -> None:
+    """Return when a pod says that deleting it costs so much."""
+    path = PODS.object(name, "default")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            pod = await cluster.client.get(path, decode)
+            if pod["metadata"].get("annotations", {}).get(DELETION_COST) == cost:
+                return
 
 
 async def holder(cluster: FakeCluster) -> str:

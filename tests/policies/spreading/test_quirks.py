@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policies.spreading.quirks import FIXED, MODES, QUIRKS, UPSTREAM
+import pytest
+
+from policies.spreading.quirks import (
+    FIXED,
+    MODES,
+    QUIRKS,
+    UPSTREAM,
+    UnknownModeError,
+    quirks_of,
+)
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "workloadspread.md"
 
@@ -20,3 +29,9 @@ def test_there_are_two_modes() -> None:
     assert MODES == {"upstream": UPSTREAM, "fixed": FIXED}
     assert len(UPSTREAM) == len(QUIRKS) == len({each.name for each in QUIRKS})
     assert not FIXED
+
+
+def test_a_mode_that_there_is_not_is_refused_with_those_there_are() -> None:
+    assert quirks_of("upstream") == UPSTREAM
+    with pytest.raises(UnknownModeError, match="no mode 'odd'; expected one of: upstream, fixed"):
+        quirks_of("odd")

@@ -11,6 +11,7 @@ from policies.spreading.quirks import FIXED, UPSTREAM
 from policies.spreading.references import Identity
 from policies.spreading.versions import DEFAULT_VERSIONED_KINDS
 from policies.spreading.watching import (
+    awaits_adoption,
     pod_change_matters,
     spread_of_pod,
     spread_of_workload,
@@ -75,6 +76,29 @@ def test_becoming_unschedulable_matters_except_upstream() -> None:
     assert pod_change_matters(old, new, DEFAULT_VERSIONED_KINDS, FIXED)
     assert not pod_change_matters(old, new, DEFAULT_VERSIONED_KINDS, UPSTREAM)
     assert not pod_change_matters(new, new, DEFAULT_VERSIONED_KINDS, FIXED)
+
+
+ALONE = member("x", None, node="", phase="Pending")
+ON_A_NODE = replace(ALONE, node="node-1")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "awaits"),
+    [
+        (None, ALONE, False),
+        (None, ON_A_NODE, True),
+        (ALONE, ON_A_NODE, True),
+        (ON_A_NODE, ON_A_NODE, False),
+        (ALONE, replace(ON_A_NODE, phase="Failed"), False),
+        (ALONE, replace(POD, node="node-1"), False),
+    ],
+    ids=["new", "found on a node", "put on a node", "was there", "finished", "of a subset"],
+)
+def test_pods_are_adopted_once_they_are_on_a_node_except_upstream(
+    old: SpreadPod | None, new: SpreadPod, *, awaits: bool
+) -> None:
+    assert awaits_adoption(old, new, FIXED) == awaits
+    assert not awaits_adoption(old, new, UPSTREAM)
 
 
 def test_pods_say_whose_they_are() -> None:
