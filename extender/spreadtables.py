@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from rich.console import Group, RenderableType
@@ -60,22 +61,42 @@ def _subsets(spread: Spread, outcome: Outcome) -> RenderableType:
     table = plain_table("subset", "limit", *marked, "all", "schedulable")
     for subset in spread.subsets:
         overall = _entry(status.subsets, subset)
-        own = (_entry(status.versions[version], subset) for version in versions)
         table.add_row(
             subset.name,
             "none" if subset.max_replicas is None else str(subset.max_replicas),
-            *map(_counts, own),
+            *(_in_version(outcome, version, subset) for version in versions),
             _counts(overall),
             _condition(overall),
         )
     outside = outcome.groups.subsets.get(FAKE_SUBSET, ())
     if outside:
-        counts = (
-            str(len(outcome.groups.versions.get(version, {}).get(FAKE_SUBSET, ())))
-            for version in versions
-        )
+        counts = (_outside(outcome, version) for version in versions)
         table.add_row("in no subset", "", *counts, str(len(outside)), "")
     return table
+
+
+def _in_version(outcome: Outcome, version: str, subset: Subset) -> str:
+    """Tell what a subset has of a version, and what its pods cost."""
+    told = _counts(_entry(outcome.status.versions[version], subset))
+    costs = _costs(outcome, version, subset.name)
+    return f"{told}; {costs}" if costs else told
+
+
+def _outside(outcome: Outcome, version: str) -> str:
+    count = len(outcome.groups.versions.get(version, {}).get(FAKE_SUBSET, ()))
+    costs = _costs(outcome, version, FAKE_SUBSET)
+    return f"{count}; {costs}" if costs else str(count)
+
+
+def _costs(outcome: Outcome, version: str, subset: str) -> str:
+    """Tell what pods cost, the lowest first; how many, if they do not all cost the same."""
+    pods = outcome.groups.versions.get(version, {}).get(subset, ())
+    costs = [outcome.costs[pod.name].value for pod in pods if pod.name in outcome.costs]
+    counted = sorted(Counter(costs).items())
+    if len(counted) == 1:
+        return f"cost {counted[0][0]}"
+    told = ", ".join(f"{count} at {value}" for value, count in counted)
+    return f"cost {told}" if told else ""
 
 
 def _entry(statuses: Iterable[SubsetStatus], subset: Subset) -> SubsetStatus | None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
-from tests.bench import deciding, evicting, ranking
+from tests.bench import deciding, evicting, ranking, spreading
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
 from tests.bench.http import Beside, beside_echo, wait_ready
@@ -34,7 +34,7 @@ _SYNCED = f"first sync of {NODES:,} nodes and 150,000 pods"
 def measure(effort: Effort) -> dict[str, Figure]:
     """Measure everything."""
     decisions = deciding.measure(effort)
-    ranked = ranking.measure(effort) | evicting.measure(effort)
+    ranked = ranking.measure(effort) | evicting.measure(effort) | spreading.measure(effort)
     decision = decisions.get(f"{SERVING}-{NODES}-plain")
     served = asyncio.run(_served(effort, None if decision is None else decision.cost))
     return decisions | ranked | served | asyncio.run(_filtered(effort))

@@ -307,8 +307,9 @@ class TestTables:
     def test_subsets_versions_costs_and_reasons(self) -> None:
         lines = shown(explained(*CLUSTER))
         assert lines[0] == "default/web spreads CloneSet web: 3 pods, 3 replicas wanted"
-        assert "a 1 2, full 2, full" in lines
+        assert "a 1 2, full; cost 1 at -100, 1 at 200 2, full" in lines
         assert "b none 0 0" in lines
+        assert "in no subset 1; cost -300 1" in lines
         assert "web-3 versionIgnored -300 it is in no subset" in lines
         excess = "web-2 a versionIgnored -100 a has more than 1, and goes first by unscheduled"
         assert excess in lines
