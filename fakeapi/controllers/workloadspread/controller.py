@@ -4,8 +4,9 @@ Pods are adopted, costs are written, then the status, then pods that cannot be s
 deleted; what came up is told last, so that a status that could not be written tells nothing twice.
 Any trouble on the way ends the look, and the queue brings it again.
 
-Nothing is decided of what cannot be seen: as long as the target's kind has not been read a look is
-put off, and if the server does not have that kind, nothing is done until it has.
+Nothing is decided of what cannot be seen: as long as the target's kind has not been read, which is
+so, too, if the server does not have that kind, nothing is done. When it has been, all that target
+it are looked at.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go.
 """
@@ -21,7 +22,7 @@ from extender.kube.clock import Clock
 from extender.kube.consistency import ConsistencyStore, Copy
 from extender.kube.controller import Controller, RetryError
 from extender.kube.events import EventWriter
-from extender.kube.informers import Informers
+from extender.kube.informers import Informers, end
 from extender.kube.logs import OnceLog
 from extender.kube.resources import PODS, Resource
 from extender.kube.workloadspread.spreads import WrittenSpread
@@ -54,6 +55,8 @@ RESYNC_SECONDS: Final = 10 * 3600.0
 _COMPONENT: Final = "workloadspread-controller"
 _MOMENT_SECONDS: Final = 0.001
 """Deadlines are strict, so it is looked a moment after them."""
+_STALE_SECONDS: Final = 0.1
+"""How long to wait for copies to show what was written."""
 
 
 class WorkloadSpreadController:
@@ -81,6 +84,7 @@ class WorkloadSpreadController:
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self.copies = Copies(informers)
         self._missing: set[Kind] = set()
+        self._reading: dict[Kind, asyncio.Task[None]] = {}
         self._kept: dict[Resource, Copy] = {PODS: self.copies.pods.informer}
         self._writes = ConsistencyStore(self._kept)
         self._writer = Writer(client, events.recorder(_COMPONENT), self._writes)
@@ -102,6 +106,7 @@ class WorkloadSpreadController:
                 group.create_task(self._work())
         finally:
             self._queue.close()
+            await end(self._reading.values())
             self.copies.stop()
 
     def found(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
@@ -112,16 +117,27 @@ class WorkloadSpreadController:
                 assert self.copies.spreads is not None
                 self._kept[resource] = self.copies.spreads.informer
         elif self.copies.follow(kind, resource, scaled, self.workload_events):
-            for spread in self.copies.all_spreads():
-                if spread.target is not None and spread.target.presumed[:2] == kind:
-                    self._queue.add(spread.key)
+            self._stop_reading(kind)
+            self._reading[kind] = asyncio.create_task(self._read(kind))
 
     def missed(self, kind: Kind) -> None:
         """Follow a kind no more that the server does not have."""
         self._missing.add(kind)
+        self._stop_reading(kind)
         self.copies.lose(kind)
         if kind == SPREAD:
             self._log.warning("kind_not_served", _named(kind))
+
+    async def _read(self, kind: Kind) -> None:
+        """Wait until all workloads of a kind are known, and look at what needs to know them."""
+        await self.copies.wait_read(kind)
+        for spread in self.copies.all_spreads():
+            if kind in _needed(spread):
+                self._queue.add(spread.key)
+
+    def _stop_reading(self, kind: Kind) -> None:
+        if reading := self._reading.pop(kind, None):
+            reading.cancel()
 
     async def _work(self) -> None:
         await self.copies.wait_synced()
@@ -143,22 +159,17 @@ class WorkloadSpreadController:
         if item.value is None:
             self._log.warning("workload_spread_ignored", key, why=item.problem)
             return None
-        if stale := self._writes.stale(key):
-            raise RetryError(str(stale))
+        if self._writes.stale(key):
+            return _STALE_SECONDS
         return await self._look(item.value) if self._sees(item.value.spread) else None
 
     def _sees(self, spread: Spread) -> bool:
-        """Tell whether a WorkloadSpread's target can be seen. Raises RetryError if it is to be."""
-        if spread.target is None:
-            return False
-        kind = spread.target.presumed[:2]
-        for each in (kind, REPLICA_SET) if kind[1] == DEPLOYMENT else (kind,):
-            if each in self._missing:
-                self._log.warning("target_kind_not_served", spread.key, kind=_named(each))
-                return False
-            if not self.copies.has_read(each):
-                raise RetryError(f"{_named(each)} have not been read yet")
-        return True
+        """Tell whether what a WorkloadSpread targets can be seen."""
+        needed = _needed(spread)
+        for kind in needed:
+            if kind in self._missing:
+                self._log.warning("target_kind_not_served", spread.key, kind=_named(kind))
+        return bool(needed) and all(map(self.copies.has_read, needed))
 
     async def _look(self, written: WrittenSpread) -> float | None:
         spread, copies = written.spread, self.copies
@@ -186,6 +197,14 @@ class WorkloadSpreadController:
         resource = self.copies.spread_resource
         if outcome.writes_status and resource is not None:
             await self._writer.write_status(resource, written, outcome.status)
+
+
+def _needed(spread: Spread) -> tuple[Kind, ...]:
+    """Give the kinds that have to be known to look at a WorkloadSpread; none without a target."""
+    if spread.target is None:
+        return ()
+    kind = spread.target.presumed[:2]
+    return (kind, REPLICA_SET) if kind[1] == DEPLOYMENT else (kind,)
 
 
 def _named(kind: Kind) -> str:

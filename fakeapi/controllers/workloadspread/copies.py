@@ -123,6 +123,10 @@ class Copies:
         elif known := self._workloads.pop(kind, None):
             self._informers.drop(known.resource, known.decode)
 
+    async def wait_read(self, kind: Kind) -> None:
+        """Return once all workloads of a kind are known. Raises KeyError if it is not followed."""
+        await self._workloads[kind].shared.wait_synced()
+
     def has_read(self, kind: Kind) -> bool:
         """Tell whether all workloads of a kind are known."""
         known = self._workloads.get(kind)
