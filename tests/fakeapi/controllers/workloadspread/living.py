@@ -112,6 +112,7 @@ class Life:
         await self._world.close(zone)
         await self._scale(min(MOST_REPLICAS, self._replicas + 3))
         await self._world.passes(CRITICAL_SECONDS * 3)
+        assert all(pod.node for pod in await self._world.pods())  # they have gone elsewhere
         await self._world.reopen(zone)
         await self._world.passes(RECOVERY_SECONDS)
         self._ordered = False

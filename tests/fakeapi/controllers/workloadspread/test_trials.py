@@ -4,6 +4,7 @@
 2. In quiet times each subset is full before the next one has a pod: so subsets are filled in order,
    and emptied in reverse.
 3. In quiet times the status says what there is, and nothing is in flight.
+4. In adaptive mode no pod waits long for a zone that is closed.
 
 They hold however often the controller is killed between its writes, or its requests fail.
 """

@@ -44,8 +44,9 @@ def draw(seed: int) -> Trial:
     """Draw a life."""
     dice = Random(seed)
     limits = _limits(dice)
-    adaptive = len(limits) > 1 and limits[-1] is None and dice.random() < 0.3
-    acts = (Act("scale", dice.randint(1, MOST_REPLICAS)), *_acts(dice, len(limits), adaptive))
+    adaptive = len(limits) > 1 and limits[-1] is None and dice.random() < 0.4
+    failing = (Act("fail", dice.randrange(len(limits) - 1)),) if adaptive else ()
+    acts = (Act("scale", dice.randint(1, MOST_REPLICAS)), *_acts(dice), *failing)
     return Trial(seed, limits, adaptive, acts)
 
 
@@ -57,17 +58,14 @@ def _limits(dice: Random) -> tuple[int | str | None, ...]:
     return (*numbers, None if dice.random() < 0.8 else MOST_REPLICAS)
 
 
-def _acts(dice: Random, zones: int, adaptive: bool) -> Iterator[Act]:  # noqa: FBT001 - of a draw
-    whats = ["scale", "scale", "delete", "evict", "kill", "refuse"]
+def _acts(dice: Random) -> Iterator[Act]:
     for _ in range(dice.randint(2, 4)):
-        what = dice.choice([*whats, "fail", "fail"] if adaptive else whats)
+        what = dice.choice(("scale", "scale", "delete", "evict", "kill", "refuse"))
         match what:
             case "scale":
                 yield Act(what, dice.randint(0, MOST_REPLICAS))
             case "kill" | "refuse":
                 yield Act(what, dice.randint(0, 8))
                 yield Act("scale", dice.randint(0, MOST_REPLICAS))
-            case "fail":
-                yield Act(what, dice.randrange(zones - 1))
             case _:
                 yield Act(what, dice.randint(1, MOST_REPLICAS))
