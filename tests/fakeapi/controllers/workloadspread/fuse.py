@@ -10,6 +10,7 @@ from random import Random
 from extender.kube.client import Client
 from extender.kube.transport import Request, Response, Stream, Transport
 from fakeapi import VirtualCluster
+from fakeapi.controllers.spreading.reception import Reception
 from fakeapi.controlplane.plane import ControlPlane
 from policies.spreading.quirks import FIXED, Quirks
 
@@ -52,7 +53,10 @@ class Fuse:
 
 
 class Process:
-    """A running controller of its own; ``writes`` are how many it survives (None: all)."""
+    """A running controller of its own; ``writes`` are how many it survives (None: all).
+
+    Its webhooks are asked at the ``reception``, if there is one.
+    """
 
     def __init__(
         self,
@@ -60,10 +64,11 @@ class Process:
         writes: int | None = None,
         when: When = When.BEFORE,
         quirks: Quirks = FIXED,
+        reception: Reception | None = None,
     ) -> None:
         self._fuse = Fuse(cluster.local_transport(AGENT), writes, when)
         given = Client(self._fuse), cluster.clock, Random(1), ("workloadspread",)
-        self._plane = ControlPlane(*given, quirks=quirks)
+        self._plane = ControlPlane(*given, quirks=quirks, reception=reception)
         self._plane.start()
 
     @property

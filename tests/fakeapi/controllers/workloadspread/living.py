@@ -14,7 +14,9 @@ from extender.kube.api_error import ApiError
 from extender.kube.resources import PODS, REPLICA_SETS
 from extender.kube.workloadspread.pods import decode_spread_pod
 from fakeapi import VirtualCluster
+from fakeapi.answering import reception_of
 from fakeapi.api.changes import find_kind
+from fakeapi.controlplane.plane import SPREAD_WEBHOOKS
 from fakeapi.faults import fault
 from tests.fakeapi.controllers.workloadspread.fuse import AGENT, Process
 from tests.fakeapi.controllers.workloadspread.objects import Document
@@ -62,7 +64,10 @@ class Life:
         self._trial = trial
         self._world = world
         self._witness = Witness(world.cluster)
-        self._process = Process(world.cluster)
+        self._reception = reception_of(world.cluster.api) if trial.together else None
+        if not trial.together:
+            world.cluster.control_plane[SPREAD_WEBHOOKS].start()
+        self._process = self._begin()
         self._replicas = 0
         self._ordered = True
 
@@ -80,7 +85,7 @@ class Life:
             await self._act(act)
             await self._world.settle()
             await self._check()
-        if self._trial.adaptive:
+        if not self._ordered:
             await self._begin_anew()
         await self._process.kill()
 
@@ -90,18 +95,28 @@ class Life:
                 await self._scale(act.amount)
             case "kill":
                 await self._process.kill()
-                self._process = Process(self._world.cluster, act.amount)
+                self._process = self._begin(act.amount)
                 await self._scale(MOST_REPLICAS - self._replicas)
                 await self._world.passes(10)
                 await self._process.kill()
-                self._process = Process(self._world.cluster)
+                self._process = self._begin()
+                self._upset()
             case "refuse":
+                self._upset()
                 kind = (fault(503), fault("drop"), fault("drop", when="after"))[act.amount % 3]
                 self._world.cluster.faults.plan(kind.by(AGENT).times(act.amount + 1))
             case "fail":
                 await self._fail(ZONES[act.amount])
             case how:
                 await self._remove(act.amount, how)
+
+    def _begin(self, writes: int | None = None) -> Process:
+        """Begin a process that survives so many writes."""
+        return Process(self._world.cluster, writes, reception=self._reception)
+
+    def _upset(self) -> None:
+        """Ask for no order any more if webhooks have been cut off."""
+        self._ordered = self._ordered and not self._trial.together
 
     async def _scale(self, replicas: int) -> None:
         self._replicas = replicas

@@ -8,17 +8,20 @@ from collections import Counter
 import orjson
 import pytest
 
-from extender.kube.resources import PODS, REPLICA_SETS, Resource
+from extender.kube.resources import PODS, REPLICA_SETS
+from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME
+from fakeapi.controlplane.plane import SPREAD_WEBHOOKS
 from tests.fakeapi.controllers.replicaset.table import a_replica_set, controlled_by
 from tests.fakeapi.controllers.workloadspread.objects import DEPLOYMENTS, SPREADS, Document
 from tests.fakeapi.controllers.workloadspread.zones import Zones, in_zone, subset_of, zones
 from tests.fakeapi.controlplane.stage import decode
 
 MODES = pytest.mark.parametrize("quirks", ["upstream", "fixed"])
-MUTATING_CONFIGURATIONS = Resource(
-    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
-)
-ADAPTIVE = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 20}}
+ADAPTIVE = {
+    "type": "Adaptive",
+    "adaptive": {"rescheduleCriticalSeconds": 20, "disableSimulationSchedule": True},
+}
+TRYING = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 20}}
 
 
 @MODES
@@ -305,8 +308,9 @@ async def test_in_quiet_times_nothing_is_written_except_upstream() -> None:
 
 async def test_pods_that_no_webhook_has_seen_are_adopted_where_they_run() -> None:
     async with zones() as world:
-        await world.delete(MUTATING_CONFIGURATIONS, "mutating")
         await world.make_spread(in_zone("a", 1), in_zone("b"))
+        await world.cluster.control_plane[SPREAD_WEBHOOKS].stop()
+        await world.delete(MUTATING, NAME)
         await world.make_replica_set()
         await world.scale(4)
         assert set(await world.counts()) == {"a"}  # the first node that they fit

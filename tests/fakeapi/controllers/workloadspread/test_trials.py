@@ -6,7 +6,8 @@
 3. In quiet times the status says what there is, and nothing is in flight.
 4. In adaptive mode no pod waits long for a zone that is closed.
 
-They hold however often the controller is killed between its writes, or its requests fail.
+They hold however often the controller is killed between its writes, or its requests fail; and but
+for the second law, whatever is done to webhooks.
 """
 
 from __future__ import annotations

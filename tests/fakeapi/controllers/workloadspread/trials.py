@@ -3,8 +3,9 @@
 Between acts things come to rest. A quiet world is *in order*: each subset is full before the next
 one has a pod. What happens is drawn so that order is asked for: pods are told to go, by deletion or
 eviction; numbers change; the controller is killed, or its requests fail. In adaptive lives a zone
-fails, too, which undoes the order; there it is asked for once all zones are back and the workload
-has grown again from nothing.
+fails, too, which undoes the order; so does a webhook that is cut off after it has promised a place
+to a pod, which others have to leave free for a while. There order is asked for once all is well
+and the workload has grown again from nothing.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class Trial:
     limits: tuple[int | str | None, ...]
     adaptive: bool
     acts: tuple[Act, ...]
+
+    @property
+    def together(self) -> bool:
+        """Whether the webhooks are of the same process as the controller, and share its fate."""
+        return self.seed % 2 == 1
 
     @property
     def counted(self) -> bool:

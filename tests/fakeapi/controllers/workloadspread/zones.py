@@ -28,16 +28,8 @@ from policies import Snapshot, assemble, decide_filter
 from policies.filtering import named
 from policies.rules import Rules
 from policies.spreading.model import SpreadPod
-from policies.spreading.quirks import quirks_of
-from policies.spreading.reconciling import SpreadRules
 from tests.builders import encoded
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
-from tests.fakeapi.controllers.workloadspread.answering import (
-    MUTATING,
-    VALIDATING,
-    Answers,
-    configurations,
-)
 from tests.fakeapi.controllers.workloadspread.objects import SPREADS, Document
 from tests.fakeapi.controlplane.stage import Stage, decode
 
@@ -195,6 +187,7 @@ def node(zone: str) -> Document:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": f"node-{zone}", "labels": {"zone": zone}},
+        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
     }
 
 
@@ -202,14 +195,11 @@ def node(zone: str) -> Document:
 async def zones(
     quirks: str = "fixed", run: str = "replicaset,workloadspread", seed: int = 0
 ) -> AsyncIterator[Zones]:
-    """Open a world with a node in each zone, in which new pods are put into subsets."""
+    """Open a world with a node in each zone, in which what ``run`` says is at work."""
     cluster = VirtualCluster(run=run, seed=seed, quirks=quirks)
-    answers = Answers(cluster.clock, SpreadRules(quirks=quirks_of(quirks)))
-    cluster.api.webhooks.hooks.update({MUTATING: answers.create, VALIDATING: answers.remove})
     async with cluster:
-        answers.client = cluster.client
         world = Zones(cluster)
-        world.load(*definitions_of(["workloadspread"]), *map(node, ZONES), *configurations())
+        world.load(*definitions_of(["workloadspread"]), *map(node, ZONES))
         world.hands = asyncio.create_task(world.use_hands())
         try:
             await world.passes(1)
