@@ -100,7 +100,12 @@ class HookServer:
             load_chain(context, self._identity.key + self._identity.certificate)
         except ssl.SSLError as error:
             raise CertificateError(f"tls.crt, tls.key: {error.reason or error}") from None
-        server = web.Server(self._serve, access_log=None, keepalive_timeout=IDLE_SECONDS)
+        server = web.Server(
+            self._serve,
+            access_log=None,
+            handler_cancellation=True,  # who has given up need not be counted
+            keepalive_timeout=IDLE_SECONDS,
+        )
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, ssl_context=context).start()
