@@ -53,7 +53,8 @@ def _workload_spreads(setting: Setting) -> Part:
     from policies.spreading.reconciling import SpreadRules
 
     given = setting.client, setting.informers, setting.clock, setting.rng, setting.events
-    return WorkloadSpreadController(*given, rules=SpreadRules(quirks=setting.quirks))
+    rules = SpreadRules(quirks=setting.quirks)
+    return WorkloadSpreadController(*given, setting.written, rules=rules)
 
 
 def _kubelets(setting: Setting, outfit: Outfit = NO_OUTFIT) -> Part:

@@ -28,6 +28,7 @@ from extender.kube.resources import PODS, Resource
 from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.kube.workloadspread.workloads import ScaledKind
 from extender.kube.workqueue import WorkQueue
+from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.workloadspread.copies import Copies
 from fakeapi.controllers.workloadspread.handlers import (
     ConfigurationEvents,
@@ -73,6 +74,7 @@ class WorkloadSpreadController:
         clock: Clock,
         rng: Random,
         events: EventWriter,
+        written: Written,
         *,
         rules: SpreadRules = DEFAULT_SPREAD_RULES,
         workers: int = WORKERS,
@@ -80,6 +82,7 @@ class WorkloadSpreadController:
         self._clock = clock
         self._rng = rng
         self._rules = rules
+        self._states = written
         self._log = OnceLog(controller="workloadspread")
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self.copies = Copies(informers)
@@ -87,7 +90,7 @@ class WorkloadSpreadController:
         self._reading: dict[Kind, asyncio.Task[None]] = {}
         self._kept: dict[Resource, Copy] = {PODS: self.copies.pods.informer}
         self._writes = ConsistencyStore(self._kept)
-        self._writer = Writer(client, events.recorder(_COMPONENT), self._writes)
+        self._writer = Writer(client, events.recorder(_COMPONENT), self._writes, written)
         self._served = ServedKinds(client, informers, clock, self)
         given = self.copies, self._queue, rules
         self.spread_events = SpreadEvents(self._queue, self._served.want)
@@ -161,7 +164,8 @@ class WorkloadSpreadController:
             return None
         if self._writes.stale(key):
             return _STALE_SECONDS
-        return await self._look(item.value) if self._sees(item.value.spread) else None
+        newest = self._states.newest(item.value)
+        return await self._look(newest) if self._sees(newest.spread) else None
 
     def _sees(self, spread: Spread) -> bool:
         """Tell whether what a WorkloadSpread targets can be seen."""

@@ -4,7 +4,8 @@ Pods are patched several at a time. Whatever goes wrong with one of them is rais
 on the others any more; the next look does what is left.
 
 A status is written onto the very version that it was worked out from. If somebody else (a webhook)
-has written meanwhile, the server refuses, and the WorkloadSpread is looked at again.
+has written meanwhile, the server refuses, and the WorkloadSpread is looked at again. Webhooks of
+the same process take turns with us, and begin with what we have written.
 
 The version of what was written is noted, so that the next look waits until the copies show it.
 
@@ -24,13 +25,15 @@ import msgspec
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client, PatchType
 from extender.kube.consistency import ConsistencyStore
+from extender.kube.decoding import ObjectError
 from extender.kube.events import EventRecorder, ObjectReference
 from extender.kube.metadata import ObjectMeta, decode_partial
 from extender.kube.resources import PODS, Resource
 from extender.kube.transport import TransportError
 from extender.kube.workloadspread.conversion import V1BETA1, convert
 from extender.kube.workloadspread.injecting import adoption_patch, cost_patch
-from extender.kube.workloadspread.spreads import WrittenSpread, encode_status
+from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread, encode_status
+from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.workloadspread.shapes import SPREAD
 from policies.spreading.agenda import WARNING, Event
 from policies.spreading.model import Spread, Status
@@ -45,10 +48,13 @@ T = TypeVar("T")
 class Writer:
     """Writes for one WorkloadSpread after the other; all methods raise what the client raises."""
 
-    def __init__(self, client: Client, recorder: EventRecorder, writes: ConsistencyStore) -> None:
+    def __init__(
+        self, client: Client, recorder: EventRecorder, writes: ConsistencyStore, states: Written
+    ) -> None:
         self._client = client
         self._recorder = recorder
         self._writes = writes
+        self._states = states
 
     async def adopt(self, written: WrittenSpread, outcome: Outcome) -> None:
         """Annotate the pods that have been found to be of a subset."""
@@ -71,8 +77,10 @@ class Writer:
         document = {**written.document, "status": encode_status(status)}
         body = msgspec.json.encode(convert(document, f"{resource.group}/{resource.version}"))
         path = resource.object(spread.name, spread.namespace).subresource("status")
-        meta = await self._client.update(path, body, _metadata)
-        self._writes.wrote(spread.key, spread.uid, resource, meta.resource_version)
+        async with self._states.turn(spread.uid):
+            now = await self._client.update(path, body, _spread)
+            self._states.keep(now)
+        self._writes.wrote(spread.key, spread.uid, resource, now.spread.resource_version)
 
     async def delete(self, spread: Spread, doomed: Iterable[Doomed]) -> None:
         """Delete the pods that are given up, and tell of those that cannot be deleted."""
@@ -123,6 +131,13 @@ async def _each(things: Iterable[T], act: Callable[[T], Awaitable[None]]) -> Non
     for outcome in outcomes:
         if outcome is not None:
             raise outcome
+
+
+def _spread(raw: msgspec.Raw | bytes) -> WrittenSpread:
+    try:
+        return decode_spread(bytes(raw))
+    except ObjectError as error:
+        raise MalformedError(f"not a WorkloadSpread: {error}") from error
 
 
 def _metadata(raw: msgspec.Raw) -> ObjectMeta:

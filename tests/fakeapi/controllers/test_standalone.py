@@ -247,12 +247,6 @@ def test_options_of_webhooks_that_do_not_fit(
         read_place("127.0.0.1", port, url, directory)
 
 
-async def test_webhooks_without_a_port_would_do_nothing() -> None:
-    done = await reprieve("controllers", *HOOKS[:2])
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "reprieve: --run: workloadspread does nothing without --webhook-port\n"
-
-
 async def test_help_has_an_example() -> None:
     done = await reprieve("controllers", "--help")
     assert done.code == 0

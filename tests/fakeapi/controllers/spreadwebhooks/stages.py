@@ -20,6 +20,7 @@ from fakeapi.controllers.spreading.reception import Detach, Handlers, Reception
 from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.spreadwebhooks import SpreadWebhooks
 from fakeapi.controllers.spreadwebhooks.names import MUTATE_POD
+from fakeapi.controlplane.plane import SPREAD_WEBHOOKS
 from tests.fakeapi.controllers.spreadwebhooks.worlds import CLONE_SETS, DEFINITION
 from tests.fakeapi.controlplane.stage import Stage
 from tests.spreads import Document, pod_of
@@ -28,11 +29,12 @@ KRUISE = (DEFINITION, CLONE_SETS)
 
 
 @asynccontextmanager
-async def stage(*documents: Document, run: str = "workloadspread") -> AsyncIterator[Stage]:
-    """Give a world that runs the webhooks; they know what there is."""
+async def stage(*documents: Document, run: str = "none") -> AsyncIterator[Stage]:
+    """Give a world that runs the webhooks beside other parts; they know what there is."""
     cluster = VirtualCluster(run=run)
     cluster.load(documents)
     async with cluster:
+        cluster.control_plane[SPREAD_WEBHOOKS].start()
         await cluster.clock.advance(1)
         yield Stage(cluster)
 

@@ -168,7 +168,7 @@ async def test_a_pod_whose_owner_is_missing_is_refused_and_its_owner_says_so() -
     orphan = a_replica_set(replicas=1)
     orphan["metadata"] = {**orphan["metadata"], **owned("Deployment", "gone")}
     spread = spread_json(*TWO, targetRef=DEPLOYMENT)
-    async with stage(*KRUISE, spread, orphan, run="workloadspread,replicaset") as world:
+    async with stage(*KRUISE, spread, orphan, run="replicaset") as world:
         await world.passes(5)
         told = [each for each in await world.told() if each[0] == "FailedCreate"]
         why = f'admission webhook "{CREATE_POD}" denied the request: Deployment "gone" not found'
@@ -176,7 +176,7 @@ async def test_a_pod_whose_owner_is_missing_is_refused_and_its_owner_says_so() -
 
 
 async def test_while_the_webhooks_are_down_the_owner_says_why_no_pod_comes() -> None:
-    async with stage(*KRUISE, run="workloadspread,replicaset") as world:
+    async with stage(*KRUISE, run="replicaset") as world:
         await world.cluster.control_plane["spreadwebhooks"].stop()
         await world.create(REPLICA_SETS, a_replica_set(replicas=1))
         await world.passes(5)

@@ -1,7 +1,7 @@
 """Clusters whose pods pass the webhooks of WorkloadSpreads, and short ways to act in them.
 
-What the webhooks are to know is there before they begin, so that no test waits for a copy: they are
-not registered before they know what there is.
+No controller is at work beside them. What the webhooks are to know is there before they begin, so
+that no test waits for a copy: they are not registered before they know what there is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fakeapi.api.podspecs import pod_spec_faults
 from fakeapi.clock import VirtualClock
 from fakeapi.controllers.spreading.copies import DEFINITIONS
 from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME, VALIDATING
-from fakeapi.controlplane.plane import ControlPlane
+from fakeapi.controlplane.plane import SPREAD_WEBHOOKS, ControlPlane
 from fakeapi.hookserver import HookServer, made_identity
 from tests.fakeapi.controlplane.stage import decode
 from tests.spreads import NOW_NS
@@ -124,11 +124,12 @@ def put_into(pod: Mapping[str, Any]) -> Document | None:
 
 
 @asynccontextmanager
-async def in_process(*documents: Document, run: str = "workloadspread") -> AsyncIterator[World]:
+async def in_process(*documents: Document) -> AsyncIterator[World]:
     """Give a world that asks webhooks of its own process; its clock stands at NOW."""
-    cluster = FakeCluster(run=run, clock=VirtualClock(NOW_NS))
+    cluster = FakeCluster(run="none", clock=VirtualClock(NOW_NS))
     cluster.load(documents)
     async with cluster, aiohttp.ClientSession(cluster.url) as session:
+        cluster.control_plane[SPREAD_WEBHOOKS].start()
         await registered(cluster.client)
         yield World(cluster, session)
 
@@ -154,8 +155,8 @@ async def answering(url: str, clock: VirtualClock, seed: int = 0) -> AsyncIterat
     await server.start("127.0.0.1", 0)
     client = Client(AiohttpTransport(Endpoint(url)))
     reception = server.reception(pod_spec_faults)
-    plane = ControlPlane(client, clock, Random(seed), ("workloadspread",), reception=reception)
-    plane.start()
+    plane = ControlPlane(client, clock, Random(seed), (), reception=reception)
+    plane[SPREAD_WEBHOOKS].start()
     try:
         yield server
     finally:

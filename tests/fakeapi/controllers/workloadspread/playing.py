@@ -21,6 +21,7 @@ from extender.kube.informers import Informers, end
 from extender.kube.resources import NAMESPACES, NODES, PODS, REPLICA_SETS, Resource
 from fakeapi import FakeCluster
 from fakeapi.clock import VirtualClock
+from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.workloadspread import WorkloadSpreadController
 from fakeapi.kinds.shipped import definitions_of
 from policies.spreading.model import SECOND
@@ -156,7 +157,7 @@ async def played(case: Case) -> AsyncIterator[Played]:
         informers = Informers(cluster.client, clock, Random(1))
         events = EventWriter(cluster.client, clock, Random(1))
         given = cluster.client, informers, clock, Random(1), events
-        play.part = WorkloadSpreadController(*given, rules=case.rules)
+        play.part = WorkloadSpreadController(*given, Written(), rules=case.rules)
         running = asyncio.create_task(play.part.run())
         try:
             yield play
