@@ -20,7 +20,7 @@ from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
 from extender.kube.resources import Resource
 from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
 from fakeapi.controllers.spreading.workloads import Chain
-from fakeapi.controllers.spreading.written import Written, older
+from fakeapi.controllers.spreading.written import Written
 from policies.spreading.references import KRUISE, Identity
 
 SPREADS: Final = Resource(KRUISE, "v1beta1", "workloadspreads", namespaced=True)
@@ -167,9 +167,10 @@ class _Spreads:
             self._written.shown(item.written)
 
     def updated(self, old: SpreadCopy, new: SpreadCopy) -> None:
-        if old.written and new.written and older(new.written, old.written):
-            self._written.forget(new.metadata.uid)  # the server was turned back
-        self.added(new)
+        if old.written and new.written:
+            self._written.moved(old.written, new.written)
+        else:
+            self.added(new)
 
     def removed(self, item: SpreadCopy) -> None:
         self._written.forget(item.metadata.uid)

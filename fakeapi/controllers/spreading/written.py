@@ -49,6 +49,12 @@ class Written:
         if self.newest(seen) is seen:
             self.forget(seen.spread.uid)
 
+    def moved(self, old: WrittenSpread, seen: WrittenSpread) -> None:
+        """Forget likewise when a copy changes; all, if the server has been turned back."""
+        if older(seen, old):
+            self.forget(seen.spread.uid)
+        self.shown(seen)
+
     def forget(self, uid: str) -> None:
         """Forget a WorkloadSpread that has gone."""
         self._newest.pop(uid, None)

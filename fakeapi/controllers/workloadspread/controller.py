@@ -93,7 +93,7 @@ class WorkloadSpreadController:
         self._writer = Writer(client, events.recorder(_COMPONENT), self._writes, written)
         self._served = ServedKinds(client, informers, clock, self)
         given = self.copies, self._queue, rules
-        self.spread_events = SpreadEvents(self._queue, self._served.want)
+        self.spread_events = SpreadEvents(self._queue, written, self._served.want)
         self.pod_events = PodEvents(*given, self._log)
         self.workload_events = WorkloadEvents(*given, self._log)
         self._configuration_events = ConfigurationEvents(*given, self._served.want, self._log)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from extender.kube.logs import OnceLog
 from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.kube.workqueue import WorkQueue
+from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.workloadspread.copies import Copies
 from fakeapi.controllers.workloadspread.shapes import Item, Kind, WrittenPod
 from policies.spreading.model import SpreadPod
@@ -34,23 +35,28 @@ Want = Callable[[Iterable[Kind]], None]
 class SpreadEvents:
     """What follows from WorkloadSpreads that come, change and go: each is looked at."""
 
-    def __init__(self, queue: WorkQueue[str], want: Want) -> None:
+    def __init__(self, queue: WorkQueue[str], states: Written, want: Want) -> None:
         self._queue = queue
+        self._states = states
         self._want = want
 
     def added(self, item: Item[WrittenSpread]) -> None:
         """Look at it, and see to it that its target can be seen."""
-        target = None if item.value is None else item.value.spread.target
-        if target is not None:
-            self._want((target.presumed[:2],))
+        if item.value is not None:
+            self._states.shown(item.value)
+            if item.value.spread.target is not None:
+                self._want((item.value.spread.target.presumed[:2],))
         self._queue.add(item.metadata.key)
 
-    def updated(self, _old: Item[WrittenSpread], new: Item[WrittenSpread]) -> None:
+    def updated(self, old: Item[WrittenSpread], new: Item[WrittenSpread]) -> None:
         """Look at it."""
+        if old.value is not None and new.value is not None:
+            self._states.moved(old.value, new.value)
         self.added(new)
 
     def removed(self, item: Item[WrittenSpread]) -> None:
         """Forget it."""
+        self._states.forget(item.metadata.uid)
         self._queue.add(item.metadata.key)
 
 
