@@ -1,0 +1,144 @@
+"""Which nodes are relieved ahead of their kubelets, of which pods, in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policies.eviction.deciding import Sample
+from policies.eviction.forestalling import Bearing, Relief, Step, Terms, hits, relieve, steps_of
+from policies.eviction.outlook import UNSEEN, Outlook, look_ahead
+from policies.eviction.pods import EvictablePod
+from policies.eviction.stats import PodStats
+from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses
+
+HARD = bound("memory.available<1Gi")
+Pods = dict[EvictablePod, PodStats | None]
+
+
+def pods(*names: str, **fields: Any) -> Pods:
+    """Build pods that use 3Gi, 2Gi, 1Gi … in this order."""
+    found = [evictable(name, **fields) for name in names]
+    return {pod: uses(f"{len(names) - index}Gi") for index, pod in enumerate(found)}
+
+
+def heading(
+    name: str, *memory: str, told: Any = (HARD,), there: Pods | None = None, of: str = "20Gi"
+) -> Outlook:
+    """Give a node of which this much memory was left, ten seconds apart."""
+    there = pods("a", "b", "c") if there is None else there
+    past = UNSEEN
+    for index, amount in enumerate(memory):
+        measured = summary(node(amount, of=of, at=10 * index), there)
+        sample = Sample(index * 10 * SECOND, list(there), measured)
+        outlook = look_ahead(name, plan(*told), past, sample)
+        past = outlook.past
+    return outlook
+
+
+def decided(
+    *outlooks: Outlook, within: int = 60, most: int = 9, **bearings: Bearing
+) -> list[Relief]:
+    return relieve(outlooks, bearings, Terms(within * SECOND, most))
+
+
+def told(reliefs: list[Relief]) -> list[str]:
+    return [_spelled(step) for step in steps_of(reliefs)]
+
+
+def _spelled(step: Step) -> str:
+    node = step.relief.node
+    return f"close {node}" if step.pod is None else f"{node}: {step.pod.name}"
+
+
+@pytest.mark.parametrize(
+    ("memory", "within", "hit"),
+    [
+        (["3Gi", "2Gi"], 10, True),
+        (["3Gi", "2Gi"], 9, False),
+        (["3Gi", "2Gi"], 0, False),
+        (["3Gi", "900Mi"], 0, True),
+        (["3Gi"], 3600, False),
+        (["900Mi"], 0, True),
+        (["2Gi", "3Gi"], 3600, False),
+    ],
+)
+def test_a_node_is_hit_if_a_hard_threshold_is_met_within_the_time(
+    memory: list[str], within: int, *, hit: bool
+) -> None:
+    assert (hits(heading("n", *memory), within * SECOND) is not None) == hit
+
+
+def test_soft_thresholds_hit_nobody() -> None:
+    soft = bound("memory.available<1Gi", grace="1m")
+    assert hits(heading("n", "3Gi", "900Mi", told=(soft,)), 3600 * SECOND) is None
+    both = heading("n", "5Gi", "2Gi", told=(bound("memory.available<3Gi", grace="1m"), HARD))
+    found = hits(both, 60 * SECOND)
+    assert found is not None
+    assert found.threshold == HARD
+
+
+def test_the_first_pod_goes_once_the_node_is_closed() -> None:
+    assert told(decided(heading("n", "3Gi", "2Gi"))) == ["close n", "n: a"]
+
+
+def test_a_calm_node_is_left_alone() -> None:
+    assert decided(heading("n", "3Gi", "3Gi")) == []
+
+
+def test_as_many_go_as_the_node_is_short_of() -> None:
+    reclaims = bound("memory.available<1Gi", reclaim="4Gi")
+    short = heading("n", "2Gi", "1Gi", told=(reclaims,))
+    assert told(decided(short)) == ["close n", "n: a", "n: b"]
+
+
+def test_what_is_closed_is_not_closed_again() -> None:
+    assert told(decided(heading("n", "3Gi", "2Gi"), n=Bearing(closed=True))) == ["n: a"]
+
+
+@pytest.mark.parametrize(
+    ("there", "bearing", "goes"),
+    [
+        (pods("a", "b", "c"), Bearing(daemons={"a"}), ["b"]),
+        (pods("a", "b", "c", priority=2_000_000_000), Bearing(), []),
+        (pods("a", "b", "c", mirror=True), Bearing(), []),
+        (pods("a", "b", "c", source="file"), Bearing(), []),
+        ({**pods("a"), evictable("new"): None}, Bearing(), ["a"]),
+        ({**pods("a"), evictable("idle"): uses("0")}, Bearing(), ["a"]),
+        ({evictable("new"): None}, Bearing(), []),
+        (pods("a", "b", "c"), Bearing(leaving={"c"}), []),  # what it uses comes back
+    ],
+)
+def test_some_pods_never_go(there: Pods, bearing: Bearing, goes: list[str]) -> None:
+    reliefs = decided(heading("n", "3Gi", "2Gi", there=there), n=bearing)
+    assert told(reliefs) == ["close n", *(f"n: {name}" for name in goes)]
+
+
+def test_who_leaves_is_not_enough_if_it_uses_too_little() -> None:
+    reclaims = bound("memory.available<1Gi", reclaim="4Gi")
+    short = heading("n", "2Gi", "1Gi", told=(reclaims,))
+    assert told(decided(short, n=Bearing(leaving={"c"}))) == ["close n", "n: a"]
+
+
+def test_the_most_pressing_come_first_and_pods_go_by_turns() -> None:
+    reclaims = bound("memory.available<1Gi", reclaim="4Gi")
+    nodes = [
+        heading("later", "5Gi", "4Gi"),
+        heading("now", "2Gi", "1Gi", told=(reclaims,)),
+        heading("soon", "3Gi", "2Gi"),
+    ]
+    assert told(decided(*nodes)) == [
+        *("close now", "close soon", "close later"),
+        *("now: a", "soon: a", "later: a", "now: b"),
+    ]
+
+
+def test_no_more_nodes_are_closed_than_may_be() -> None:
+    nodes = [heading("x", "3Gi", "2Gi"), heading("y", "4Gi", "2Gi"), heading("z", "9Gi", "2Gi")]
+    reliefs = decided(*nodes, most=1)
+    assert told(reliefs) == ["close z", "z: a"]
+    assert [each.node for each in reliefs if each.refrained] == ["y", "x"]
+    closed = decided(*nodes, most=1, z=Bearing(closed=True))
+    assert told(closed) == ["close y", "z: a", "y: a"]
+    assert told(decided(*nodes, most=0)) == []
