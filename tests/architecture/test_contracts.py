@@ -53,6 +53,10 @@ VIOLATIONS = {
         "extender/eviction/files.py",
         "import extender.eviction.explaining",
     ),
+    "Inside extender.memory": (
+        "extender/memory/groups.py",
+        "import extender.memory.measuring",
+    ),
     "Inside extender.kube": ("extender/kube/backoff.py", "import extender.kube.decoding"),
     "Inside extender.kube.workloadspread": (
         "extender/kube/workloadspread/shapes.py",

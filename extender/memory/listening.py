@@ -1,0 +1,169 @@
+"""Waiting for notifiers and for time, whichever comes first.
+
+The kernel tells of memory by priority (POLLPRI), which asyncio does not poll for. To have asyncio
+wait for an epoll set that waits for the notifiers would lose what it was told: a trigger for stalls
+is ready for the first who asks, and that would be the outer set. So a thread asks the kernel, and
+tells the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Final
+
+from extender.kube.clock import Clock
+from extender.memory.groups import Group, Version
+from extender.memory.notifying import (
+    EventsNotifier,
+    Notifier,
+    NotifierError,
+    StallNotifier,
+    ThresholdNotifier,
+)
+
+_PRESSURE: Final = "pressure/memory"
+
+
+class Ears:
+    """Listens to notifiers from when it is made until it is closed; needs a running event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._set = select.epoll()
+        self._end = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._set.register(self._end, select.EPOLLIN)
+        self._notifiers: dict[int, Notifier] = {}
+        self._guard = Lock()
+        self._said: list[str] = []
+        self._called = asyncio.Event()
+        self._thread = Thread(target=self._listen, name="memory", daemon=True)
+        self._thread.start()
+
+    def listen_to(self, notifier: Notifier) -> None:
+        """Listen to a notifier from now on, and close it in the end. Raises NotifierError."""
+        with self._guard:
+            try:
+                self._set.register(notifier.fileno(), notifier.mask)
+            except OSError as error:
+                notifier.close()
+                raise NotifierError(f"{notifier}: cannot be polled: {error.strerror}") from None
+            self._notifiers[notifier.fileno()] = notifier
+
+    def forget(self, notifier: Notifier) -> None:
+        """Close a notifier, if that has not been done."""
+        with self._guard:
+            self._forget(notifier)
+
+    async def wait(self, seconds: float) -> list[str]:
+        """Give what was heard, as soon as anything is; nothing once ``seconds`` have passed."""
+        alarm = asyncio.create_task(self._clock.sleep(seconds))
+        called = asyncio.create_task(self._called.wait())
+        try:
+            await asyncio.wait((alarm, called), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            alarm.cancel()
+            called.cancel()
+        said, self._said = self._said, []
+        self._called.clear()
+        return list(dict.fromkeys(said))
+
+    def close(self) -> None:
+        """Listen no more, and close every notifier."""
+        os.eventfd_write(self._end, 1)
+        self._thread.join()
+        for notifier in list(self._notifiers.values()):
+            self.forget(notifier)
+        self._set.close()
+        os.close(self._end)
+
+    def _listen(self) -> None:
+        """Ask the kernel, in a thread of its own, until told to end."""
+        while True:
+            ready = self._set.poll()
+            with self._guard:
+                said = [heard for file, how in ready if (heard := self._hear(file, how))]
+            if said:
+                self._loop.call_soon_threadsafe(self._tell, said)
+            if any(file == self._end for file, _ in ready):
+                return
+
+    def _hear(self, file: int, how: int) -> str:
+        notifier = self._notifiers.get(file)
+        if notifier is None:
+            return ""  # it was forgotten meanwhile
+        try:
+            if how & notifier.mask:
+                return notifier.heard()
+        except OSError as error:
+            problem = error.strerror
+        else:
+            problem = "there is nothing to listen to any more"
+        self._forget(notifier)
+        return f"{notifier}: {problem}"
+
+    def _forget(self, notifier: Notifier) -> None:
+        if self._notifiers.get(notifier.fileno()) is notifier:
+            del self._notifiers[notifier.fileno()]
+            self._set.unregister(notifier.fileno())
+            notifier.close()
+
+    def _tell(self, said: Sequence[str]) -> None:
+        self._said.extend(said)
+        self._called.set()
+
+
+class Attention:
+    """All that the kernel offers of one group: opened once, its thresholds anew when usage moves.
+
+    ``lacks`` says what it does not offer, each in one line.
+    """
+
+    def __init__(self, ears: Ears, proc: Path, group: Group | None) -> None:
+        self.lacks: list[str] = []
+        self._ears = ears
+        self._group = group
+        self._thresholds: list[Notifier] = []
+        self._levels: Sequence[int] = ()
+        self._try(partial(StallNotifier, _pressure_of(proc, group)))
+        if group is not None and group.version is Version.TWO:
+            events = group.directory / "memory.events"
+            if events.exists():  # the machine as a whole has none
+                self._try(partial(EventsNotifier, events))
+
+    def expect(self, levels: Sequence[int]) -> None:
+        """Listen for usage to cross each of ``levels`` bytes, and no others, where that is offered.
+
+        What the kernel could give back comes and goes, and with it the usage at which a threshold
+        is met; so this is to be told after each measurement.
+        """
+        group = self._group
+        if group is None or group.version is not Version.ONE or levels == self._levels:
+            return
+        self._levels = levels
+        for notifier in self._thresholds:
+            self._ears.forget(notifier)
+        kept = (self._try(partial(ThresholdNotifier, group.directory, at)) for at in levels)
+        self._thresholds = [notifier for notifier in kept if notifier is not None]
+
+    def _try(self, make: Callable[[], Notifier]) -> Notifier | None:
+        try:
+            notifier = make()
+            self._ears.listen_to(notifier)
+        except NotifierError as error:
+            if str(error) not in self.lacks:
+                self.lacks.append(str(error))
+            return None
+        return notifier
+
+
+def _pressure_of(proc: Path, group: Group | None) -> Path:
+    """Give the file that tells of a group's stalls, or of the machine's if it has none."""
+    own = None if group is None else group.directory / "memory.pressure"
+    return own if own is not None and own.exists() else proc / _PRESSURE

@@ -1,0 +1,109 @@
+"""How much memory there is, is used, and is available, as a kubelet reckons it.
+
+    working set = usage - inactive_file (what the kernel could give back at once), not below 0
+    capacity    = the machine's, or the group's limit if that is smaller
+    available   = capacity - working set, not below 0
+
+                   usage                      inactive_file                  limit
+    cgroup v1      memory.usage_in_bytes      memory.stat total_inactive_…   memory.limit_in_bytes
+    cgroup v2      memory.current             memory.stat inactive_file      memory.max
+    v2, machine    anon + file of its stat    memory.stat inactive_file      none
+    no cgroup      MemTotal - MemFree         Inactive(file)                 none
+
+Sources: setMemoryStats in cadvisor's container/libcontainer/handler.go; cadvisorInfoToMemoryStats
+in pkg/kubelet/stats/helper.go; rootStatsFromMeminfo in opencontainers/cgroups fs2/memory.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from extender.memory.groups import Group, MeasureError, Version
+from policies.eviction.stats import MemoryStats
+
+_KIB: Final = 1024
+_UNLIMITED: Final = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Measures one group, or the machine if there is none; ``proc`` is where procfs is mounted."""
+
+    proc: Path
+    group: Group | None
+
+    def measure(self, now_ns: int) -> MemoryStats:
+        """Measure what there is now. Raises MeasureError."""
+        machine = _table(self.proc / "meminfo")
+        total = _of(machine, "MemTotal:", self.proc / "meminfo") * _KIB
+        if self.group is None:
+            usage = total - _of(machine, "MemFree:", self.proc / "meminfo") * _KIB
+            idle = _of(machine, "Inactive(file):", self.proc / "meminfo") * _KIB
+            return _stats(total, usage, idle, now_ns)
+        usage, idle, limit = _MEASURES[self.group.version](self.group)
+        return _stats(total if limit is None else min(limit, total), usage, idle, now_ns)
+
+
+def _stats(capacity: int, usage: int, idle: int, now_ns: int) -> MemoryStats:
+    working_set = max(0, usage - idle)
+    return MemoryStats(max(0, capacity - working_set), working_set, usage, now_ns)
+
+
+def _version_one(group: Group) -> tuple[int, int, int | None]:
+    """Give usage, inactive files and limit."""
+    stat = group.directory / "memory.stat"
+    return (
+        _number(group.directory / "memory.usage_in_bytes"),
+        _of(_table(stat), "total_inactive_file", stat),
+        _number(group.directory / "memory.limit_in_bytes"),
+    )
+
+
+def _version_two(group: Group) -> tuple[int, int, int | None]:
+    """Give usage, inactive files and limit; the kernel tells of the first group only its stat."""
+    stat = group.directory / "memory.stat"
+    counted = _table(stat)
+    idle = _of(counted, "inactive_file", stat)
+    current = group.directory / "memory.current"
+    if group.machine and not current.exists():
+        return _of(counted, "anon", stat) + _of(counted, "file", stat), idle, None
+    most = group.directory / "memory.max"
+    limit = None if _text(most).strip() == _UNLIMITED else _number(most)
+    return _number(current), idle, limit
+
+
+_MEASURES: Final = {Version.ONE: _version_one, Version.TWO: _version_two}
+
+
+def _table(path: Path) -> Mapping[str, str]:
+    """Read lines of a name and a number."""
+    lines = (line.split() for line in _text(path).splitlines())
+    return {fields[0]: fields[1] for fields in lines if len(fields) > 1}
+
+
+def _of(table: Mapping[str, str], name: str, path: Path) -> int:
+    if name not in table:
+        raise MeasureError(f"{path}: expected a line {name}")
+    return _whole(table[name], path)
+
+
+def _number(path: Path) -> int:
+    return _whole(_text(path), path)
+
+
+def _whole(text: str, path: Path) -> int:
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit()):
+        raise MeasureError(f"{path}: expected a whole number, got {digits[:40]!r}")
+    return int(digits)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "not a text"
+        raise MeasureError(f"{path}: cannot be read: {problem}") from None

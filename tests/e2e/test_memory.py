@@ -1,0 +1,84 @@
+"""The notifiers of memory on this machine's own kernel.
+
+What a machine does not offer (no pressure information, no control group of version 1, or none that
+may be listened to) has to be said in one line; what it offers has to tell. Nothing is changed but
+what the kernel keeps for descriptors of this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from extender.kube.clock import SystemClock
+from extender.memory.groups import Group, Version, find_group
+from extender.memory.listening import Attention, Ears
+from extender.memory.measuring import Gauge
+from extender.memory.notifying import Notifier, NotifierError, StallNotifier, ThresholdNotifier
+
+PROC = Path("/proc")
+MIB = 2**20
+LONGEST = 60.0
+BUSY = "while True: pass"
+
+
+@pytest.fixture
+async def ears() -> AsyncIterator[Ears]:
+    made = Ears(SystemClock())
+    yield made
+    made.close()
+
+
+def refused(ears: Ears, make: Callable[[], Notifier]) -> str:
+    """Listen to a notifier; gives why that cannot be had, or nothing."""
+    try:
+        ears.listen_to(make())
+    except NotifierError as error:
+        return str(error)
+    return ""
+
+
+async def test_waiting_for_a_processor_is_told(ears: Ears) -> None:
+    """Stalls for want of a processor are told as those for want of memory, and easier to cause."""
+    path = PROC / "pressure/cpu"
+    problem = refused(ears, lambda: StallNotifier(path))
+    crowd = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", BUSY)
+        for _ in range(2 * (os.cpu_count() or 1) + 1)
+    ]
+    heard = await ears.wait(0 if problem else LONGEST)
+    for each in crowd:
+        each.kill()
+        await each.wait()
+    told = [f"{path}: tasks waited 100 ms of 2000 for memory"]
+    assert heard == told or (not heard and problem.startswith(f"{path}: "))
+
+
+def group_of_version_one() -> Group | None:
+    group = find_group(PROC)
+    return group if group is not None and group.version is Version.ONE else None
+
+
+async def test_using_memory_crosses_a_threshold(ears: Ears) -> None:
+    """Where there is no group of version 1, nothing is there to be crossed."""
+    group = group_of_version_one()
+    used = Gauge(PROC, group).measure(0).usage
+    assert used is not None
+    directory = PROC if group is None else group.directory
+    level = used + 32 * MIB
+    problem = refused(ears, lambda: ThresholdNotifier(directory, level))
+    held = [bytearray(b"x" * MIB) for _ in range(256)]
+    heard = await ears.wait(0 if problem else LONGEST)
+    assert len(held) == 256
+    told = [f"{directory}/memory.usage_in_bytes: has crossed {level} bytes"]
+    assert heard == told or (not heard and problem.startswith(f"{directory}/"))
+
+
+async def test_the_machine_is_listened_to_or_says_why_not(ears: Ears) -> None:
+    attention = Attention(ears, PROC, find_group(PROC))
+    assert all(line.startswith("/") and "\n" not in line for line in attention.lacks)
