@@ -1,4 +1,4 @@
-"""The commands that need no fakeapi: ``serve`` and ``explain``.
+"""The commands that need no fakeapi: ``serve``, ``explain`` and ``advise``.
 
 :func:`build` gives the command line; whoever has an embedded cluster to offer passes in how to
 start one. Every mistake of the user ends with exit code 2 and one line on stderr.
@@ -20,6 +20,7 @@ import typer
 from typer.exceptions import TyperException
 
 from extender import spreadcommands
+from extender.advising.command import ADVISE_EXAMPLE, advise_eviction
 from extender.clusterfile import load_cluster, load_pod
 from extender.config import Config, ConfigError, filters_of, find_policy, load_config
 from extender.console import log_to_stderr, refuse
@@ -108,6 +109,9 @@ def build(embed: Embed) -> typer.Typer:
     explain.command("scaledown", epilog=example(command))(_explain_scaledown)
     explain.command("evict", epilog=example(EVICT_EXAMPLE))(explain_evict)
     explain.command("spread", epilog=spreadcommands.EXAMPLE)(spreadcommands.explain_spread_command)
+    advise = typer.Typer(rich_markup_mode=None)
+    app.add_typer(advise, name="advise", help="Tell of a live cluster what is to be expected.")
+    advise.command("eviction", epilog=example(ADVISE_EXAMPLE))(advise_eviction)
     app.command("serve", epilog=example("serve --embedded demo --port 0"))(_serve_command(embed))
     return app
 

@@ -66,7 +66,7 @@ class StallNotifier:
     def __init__(self, path: Path, stall_us: int = STALL_US, window_us: int = WINDOW_US) -> None:
         """Set the trigger. Raises NotifierError."""
         self._path = path
-        self._told = f"{path}: tasks waited {stall_us // 1000} ms of {window_us // 1000} for memory"
+        self._told = f"{path}: tasks had to wait {stall_us // 1000} ms of {window_us // 1000}"
         self._file = _opened(path, os.O_RDWR)
         try:
             os.write(self._file, f"some {stall_us} {window_us}\0".encode())

@@ -128,6 +128,12 @@ class Outlook:
             return next((each for each in self.forecasts if each.threshold == calling[0]), None)
         return self.forecasts[0] if self.forecasts else None
 
+    @property
+    def heads(self) -> bool:
+        """Whether the node is short, or heading for it."""
+        leading = self.leading
+        return leading is not None and leading.acts_in_ns is not None
+
     @cached_property
     def ranking(self) -> list[Standing]:
         """The pods in the order in which they go for the leading threshold."""

@@ -53,6 +53,10 @@ VIOLATIONS = {
         "extender/eviction/files.py",
         "import extender.eviction.explaining",
     ),
+    "Inside extender.advising": (
+        "extender/advising/inventory.py",
+        "import extender.advising.rounds",
+    ),
     "Inside extender.memory": (
         "extender/memory/groups.py",
         "import extender.memory.measuring",

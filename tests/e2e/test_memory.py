@@ -55,7 +55,7 @@ async def test_waiting_for_a_processor_is_told(ears: Ears) -> None:
     for each in crowd:
         each.kill()
         await each.wait()
-    told = [f"{path}: tasks waited 100 ms of 2000 for memory"]
+    told = [f"{path}: tasks had to wait 100 ms of 2000"]
     assert heard == told or (not heard and problem.startswith(f"{path}: "))
 
 

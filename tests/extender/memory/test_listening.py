@@ -154,7 +154,7 @@ def test_a_trigger_for_stalls_is_written_as_the_kernel_reads_it(tmp_path: Path) 
     path.write_text("")
     notifier = StallNotifier(path)
     assert path.read_bytes() == b"some 100000 2000000\0"
-    assert notifier.heard() == f"{path}: tasks waited 100 ms of 2000 for memory"
+    assert notifier.heard() == f"{path}: tasks had to wait 100 ms of 2000"
     notifier.close()
 
 

@@ -1,0 +1,183 @@
+"""Relief carried out: nodes are cordoned, pods evicted through the Eviction API, and told so.
+
+    201            the pod is on its way
+    429            a disruption budget forbids it for now: told, and tried again after the time that
+                   the server asks for, or five seconds
+    404, 409       it has gone, or another pod has its name by now
+    anything else  told; tried again when the node is looked at again
+
+One eviction follows another no sooner than the pace allows, whichever nodes they are from. Nobody
+is evicted from a node that could not be closed: what takes a pod's place might come to it again.
+What is done is recorded as Events of the nodes and of the pods.
+
+Source of the calls: pkg/drain of kubectl; the eviction subresource of pods (policy/v1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from extender.advising.deeds import Deed, Outcome, because, refrained
+from extender.advising.rounds import Round
+from extender.kube.api_error import ApiError
+from extender.kube.client import Client, PatchType
+from extender.kube.clock import Clock
+from extender.kube.correlator import ObjectReference
+from extender.kube.events import EventRecorder
+from extender.kube.occupants import Host
+from extender.kube.resources import NODES, PODS, ObjectPath
+from extender.kube.transport import TransportError
+from policies.eviction.forestalling import Bearing, Step, Terms, relieve, steps_of
+from policies.eviction.pods import EvictablePod
+
+COMPONENT: Final = "reprieve-advisor"
+RETRY_SECONDS: Final = 5.0
+
+_BUSY: Final = 429
+_GONE: Final = (404, 409)
+_CORDON: Final = b'{"spec":{"unschedulable":true}}'
+
+Say = Callable[[Deed], None]
+
+
+class Actor:
+    """Relieves nodes; ``per_minute`` evictions at most, each told to ``say`` when it is done.
+
+    It remembers what it has done: which nodes it has closed (and will not close again, should
+    somebody open them), which pods it has sent away, and which may not go yet.
+    """
+
+    def __init__(
+        self, client: Client, clock: Clock, recorder: EventRecorder, per_minute: float, say: Say
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+        self._gap = 60 / per_minute
+        self._say = say
+        self._closed: set[str] = set()
+        self._sent: set[str] = set()
+        self._blocked: dict[str, tuple[float, Step]] = {}
+        self._next = clock.monotonic()
+
+    async def act(
+        self, seen: Round, hosts: Mapping[str, Host], terms: Terms, until: float
+    ) -> list[Deed]:
+        """Relieve the nodes that need it, as far as the pace allows before ``until`` (monotonic).
+
+        Pods that may not go yet are left out, and told again only when they are tried again.
+        """
+        left = replace(terms, most_nodes=max(0, terms.most_nodes - len(self._closed)))
+        reliefs = relieve(seen.outlooks, self._bearings(seen), left)
+        deeds, unclosed = refrained(reliefs), set[str]()
+        for deed in deeds:
+            self._say(deed)
+        for step in steps_of(reliefs):
+            node = step.relief.node
+            if step.pod is None:
+                deed = await self._close(step, hosts.get(node, Host(node)))
+                unclosed.update({node} if deed.outcome is Outcome.FAILED else ())
+            elif node in unclosed or self._waits(step.pod):
+                continue
+            elif not await self._paced(until):
+                break
+            else:
+                deed = await self._evict(step, step.pod)
+            deeds.append(deed)
+        return deeds
+
+    async def insist(self, until: float) -> list[Deed]:
+        """Try those again that might not go, until all have gone or it is ``until`` (monotonic)."""
+        deeds = []
+        while self._blocked:
+            at, step = min(self._blocked.values(), key=lambda each: each[0])
+            at = max(at, self._next)
+            if at > until or step.pod is None:
+                break
+            await self._clock.sleep(at - self._clock.monotonic())
+            await self._paced(until)
+            deeds.append(await self._evict(step, step.pod))
+        return deeds
+
+    def _bearings(self, seen: Round) -> dict[str, Bearing]:
+        """Add what has been done, and perhaps has not been seen yet."""
+        return {
+            node: replace(
+                bearing,
+                leaving=bearing.leaving | self._sent,
+                closed=bearing.closed or node in self._closed,
+            )
+            for node, bearing in seen.bearings.items()
+        }
+
+    def _waits(self, pod: EvictablePod) -> bool:
+        at, _ = self._blocked.get(pod.uid, (0.0, None))
+        return self._clock.monotonic() < at
+
+    async def _paced(self, until: float) -> bool:
+        """Wait for the turn of the next eviction; False if that would be too late."""
+        if self._next > until:
+            return False
+        await self._clock.sleep(self._next - self._clock.monotonic())
+        self._next = self._clock.monotonic() + self._gap
+        return True
+
+    async def _close(self, step: Step, host: Host) -> Deed:
+        try:
+            await self._client.patch(NODES.object(host.name), PatchType.MERGE, _CORDON, bytes)
+        except (ApiError, TransportError) as error:
+            return self._told(Deed(step, Outcome.FAILED, str(error)))
+        self._closed.add(host.name)
+        about = ObjectReference("v1", "Node", "", host.name, host.uid)
+        self._recorder.normal(about, "Cordoned", f"Cordoned: {because(step.relief)}")
+        return self._told(Deed(step, Outcome.DONE))
+
+    async def _evict(self, step: Step, pod: EvictablePod) -> Deed:
+        about = ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)
+        self._blocked.pop(pod.uid, None)
+        try:
+            await self._client.create(_eviction_of(pod), _eviction(pod), bytes)
+        except ApiError as error:
+            return self._told(self._refused(step, pod, about, error))
+        except TransportError as error:
+            return self._told(Deed(step, Outcome.FAILED, str(error)))
+        self._sent.add(pod.uid)
+        told = f"Evicted from {step.relief.node}: {because(step.relief)}"
+        self._recorder.normal(about, "EvictedAhead", told)
+        return self._told(Deed(step, Outcome.DONE))
+
+    def _refused(
+        self, step: Step, pod: EvictablePod, about: ObjectReference, error: ApiError
+    ) -> Deed:
+        if error.status in _GONE:
+            return Deed(step, Outcome.GONE, error.message)
+        if error.status != _BUSY:
+            return Deed(step, Outcome.FAILED, str(error))
+        later = max(error.retry_after or 0.0, RETRY_SECONDS)
+        self._blocked[pod.uid] = (self._clock.monotonic() + later, step)
+        self._recorder.warning(about, "EvictionBlocked", error.message)
+        return Deed(step, Outcome.BLOCKED, f"{error.message} Tried again in {later:g} s.")
+
+    def _told(self, deed: Deed) -> Deed:
+        self._say(deed)
+        return deed
+
+
+def _eviction_of(pod: EvictablePod) -> ObjectPath:
+    return PODS.object(pod.name, pod.namespace).subresource("eviction")
+
+
+def _eviction(pod: EvictablePod) -> bytes:
+    """Give an eviction of this very pod, and of no successor of the same name."""
+    return msgspec.json.encode(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+    )

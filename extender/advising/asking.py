@@ -1,0 +1,155 @@
+"""Kubelets, asked through the API server's proxy: what they measure, and what they were told.
+
+    /api/v1/nodes/NAME/proxy/stats/summary    in each round
+    /api/v1/nodes/NAME/proxy/configz          every five minutes
+
+Many are asked at once, but never more than a given number, and none is waited for longer than ten
+seconds. A kubelet that does not tell its configuration is taken to have its defaults.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+from extender.kube.api_error import ApiError
+from extender.kube.client import Client
+from extender.kube.clock import Clock, within
+from extender.kube.kubelet_config import KubeletConfig, decode_kubelet_config
+from extender.kube.manifests import Document, ManifestError
+from extender.kube.resources import ObjectPath
+from extender.kube.stats import decode_summary
+from extender.kube.transport import TransportError
+from policies.eviction.configuration import Plan, planned
+from policies.eviction.filesystems import Layout
+from policies.eviction.inferring import infer_layout
+from policies.eviction.releases import EvictionRelease
+from policies.eviction.stats import Summary
+from policies.eviction.thresholds import ThresholdError
+
+PATIENCE_SECONDS: Final = 10.0
+CONFIG_SECONDS: Final = 300.0
+
+T = TypeVar("T")
+Told = tuple[bytes, str]
+"""A configuration as it came, and what is to be noted about it."""
+
+_NO_CONFIG: Final = b"{}"
+
+
+class UnreadError(Exception):
+    """A node cannot be read; the text says why, without the node's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a kubelet measures, and what it goes by; ``note`` says what had to be assumed."""
+
+    summary: Summary
+    plan: Plan
+    note: str = ""
+
+
+class Kubelets:
+    """The kubelets of one cluster; ``at_once`` is how many are asked at a time."""
+
+    def __init__(
+        self, client: Client, clock: Clock, release: EvictionRelease, at_once: int
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._release = release
+        self._at_once = at_once
+        self._told: dict[str, tuple[float, Told]] = {}
+        self._plans: dict[tuple[bytes, Layout], Plan] = {}
+
+    async def ask(self, node: str) -> Answer:
+        """Ask one kubelet. Raises UnreadError."""
+        raw = await self._get(node, "stats/summary")
+        try:
+            name, summary = decode_summary(Document(raw, "stats/summary"))
+        except ManifestError as error:
+            raise UnreadError(str(error)) from None
+        if name and name != node:
+            raise UnreadError(f"stats/summary: node.nodeName: expected {node!r}, got {name!r}")
+        config, note = await self._config(node)
+        return Answer(summary, self._plan(config, infer_layout(summary.node)), note)
+
+    async def ask_all(
+        self, nodes: Iterable[str], use: Callable[[str, Answer | UnreadError], None]
+    ) -> None:
+        """Ask many, and hand each answer on as it comes."""
+
+        async def one(node: str) -> None:
+            try:
+                use(node, await self.ask(node))
+            except UnreadError as error:
+                use(node, error)
+
+        await at_most(self._at_once, nodes, one)
+
+    def forget_all_but(self, nodes: Iterable[str]) -> None:
+        """Forget what was told by nodes that are no more."""
+        kept = set(nodes)
+        self._told = {name: told for name, told in self._told.items() if name in kept}
+
+    async def plan_of(self, node: str) -> tuple[Plan, str]:
+        """Give what a kubelet with one filesystem goes by, and what had to be assumed."""
+        config, note = await self._config(node)
+        return self._plan(config, Layout()), note
+
+    async def _config(self, node: str) -> Told:
+        now, known = self._clock.monotonic(), self._told.get(node)
+        if known is not None and now - known[0] < CONFIG_SECONDS:
+            return known[1]
+        try:
+            told = (await self._get(node, "configz"), "")
+        except UnreadError as error:
+            told = (_NO_CONFIG, f"{error}; a kubelet's defaults are assumed")
+        self._told[node] = (now, told)
+        return told
+
+    def _plan(self, config: bytes, layout: Layout) -> Plan:
+        """Give what comes of a configuration; most nodes of a cluster share theirs."""
+        plan = self._plans.get((config, layout))
+        if plan is None:
+            plan = self._plans[config, layout] = self._planned(config, layout)
+        return plan
+
+    def _planned(self, config: bytes, layout: Layout) -> Plan:
+        try:
+            told: KubeletConfig = decode_kubelet_config(Document(config, "configz"))
+            return planned(told.configuration(layout, self._release))
+        except ManifestError as error:
+            raise UnreadError(str(error)) from None
+        except ThresholdError as error:
+            place = f"configz: {error.field}" if error.field else "configz"
+            raise UnreadError(f"{place}: {error}") from None
+
+    async def _get(self, node: str, path: str) -> bytes:
+        where = ObjectPath(f"/api/v1/nodes/{quote(node, safe='')}/proxy/{path}")
+        try:
+            return await within(self._clock, PATIENCE_SECONDS, self._client.get(where, bytes))
+        except ApiError as error:
+            said = " ".join(error.message.split())
+            raise UnreadError(f"{path}: {error.status} {error.reason}: {said}") from None
+        except TransportError as error:
+            raise UnreadError(f"{path}: {' '.join(str(error).split())}") from None
+        except TimeoutError as error:
+            raise UnreadError(f"{path}: no answer {error}") from None
+
+
+async def at_most(limit: int, things: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Do some work for each of many things, for ``limit`` of them at a time."""
+    left = iter(things)
+
+    async def worker() -> None:
+        for thing in left:
+            await work(thing)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(limit):
+            group.create_task(worker())

@@ -1,0 +1,187 @@
+"""What ``advise eviction -o json`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NotRequired, TypedDict
+
+from extender.advising.deeds import Deed
+from extender.advising.rounds import Round
+from extender.eviction.explaining import StepDocument, layout_name, moment
+from extender.eviction.telling import message
+from policies.eviction.outlook import Forecast, Outlook, until_relieved
+from policies.eviction.ranking import Standing, steps
+
+_SECOND: Final = 10**9
+
+
+class SignalDocument(TypedDict):
+    """A threshold and what its signal observes; amounts in bytes, inodes or processes.
+
+    ``above`` is negative if the signal is short. ``perMinute`` is None if there is no trend yet,
+    the times are if nothing points to it.
+    """
+
+    threshold: str
+    signal: str
+    available: int
+    capacity: int
+    asked: int
+    above: int
+    hard: bool
+    met: bool
+    readings: int
+    perMinute: int | None
+    metInSeconds: int | None
+    actsInSeconds: int | None
+
+
+class PodDocument(TypedDict):
+    """A pod in the order in which pods go; ``usage`` is None without stats."""
+
+    pod: str
+    priority: int
+    usage: int | None
+    request: int
+    never: bool
+
+
+class NodeDocument(TypedDict):
+    """A node: what leads, who goes for it, and what that gives back."""
+
+    node: str
+    conditions: list[str]
+    leading: str | None
+    actsInSeconds: int | None
+    signals: list[SignalDocument]
+    order: list[PodDocument]
+    because: list[StepDocument]
+    first: str | None
+    untilRelieved: list[str]
+    reclaim: list[str]
+    evicts: list[str]
+    message: str
+    layout: str
+    notes: list[str]
+
+
+class UnreadDocument(TypedDict):
+    """A node that could not be read."""
+
+    node: str
+    problem: str
+
+
+class DeedDocument(TypedDict):
+    """What was done, or would be."""
+
+    do: str
+    node: str
+    pod: str | None
+    because: str
+    outcome: str
+    message: str
+
+
+class RoundDocument(TypedDict):
+    """One look at all nodes, the most pressing first."""
+
+    at: str
+    nodes: list[NodeDocument]
+    unread: list[UnreadDocument]
+    heard: list[str]
+    deeds: NotRequired[list[DeedDocument]]
+
+
+def round_document(seen: Round, deeds: Sequence[Deed] | None = None) -> RoundDocument:
+    """Give the document of a round; without ``deeds`` nothing was to be done about it."""
+    document: RoundDocument = {
+        "at": moment(seen.at_ns),
+        "nodes": [_node(each, seen.notes.get(each.node, ())) for each in seen.outlooks],
+        "unread": [{"node": name, "problem": why} for name, why in seen.unread.items()],
+        "heard": list(seen.heard),
+    }
+    if deeds is not None:
+        document["deeds"] = [_deed(each) for each in deeds]
+    return document
+
+
+def _node(outlook: Outlook, notes: Sequence[str]) -> NodeDocument:
+    leading, ranking, first = outlook.leading, outlook.ranking, outlook.first
+    return {
+        "node": outlook.node,
+        "conditions": list(outlook.sync.state.pressures),
+        "leading": None if leading is None else str(leading.threshold),
+        "actsInSeconds": None if leading is None else _seconds(leading.acts_in_ns),
+        "signals": [_signal(each) for each in outlook.forecasts],
+        "order": [_pod(each) for each in ranking],
+        "because": _because(outlook),
+        "first": None if first is None else first.pod.key,
+        "untilRelieved": _until_relieved(leading, ranking),
+        "reclaim": [each.name.lower() for each in outlook.reclaim],
+        "evicts": [each.pod.key for each in outlook.sync.evictions],
+        "message": message(outlook.sync),
+        "layout": layout_name(outlook.sync.plan.configuration.layout),
+        "notes": list(notes),
+    }
+
+
+def _signal(forecast: Forecast) -> SignalDocument:
+    trend, observation = forecast.trend, forecast.observation
+    return {
+        "threshold": str(forecast.threshold),
+        "signal": forecast.threshold.signal,
+        "available": observation.available,
+        "capacity": observation.capacity,
+        "asked": forecast.asked,
+        "above": forecast.above,
+        "hard": forecast.threshold.hard,
+        "met": forecast.met_ns is not None,
+        "readings": 1 if trend is None else trend.readings,
+        "perMinute": None if trend is None else trend.per_minute,
+        "metInSeconds": _seconds(forecast.met_in_ns),
+        "actsInSeconds": _seconds(forecast.acts_in_ns),
+    }
+
+
+def _pod(standing: Standing) -> PodDocument:
+    return {
+        "pod": standing.pod.key,
+        "priority": standing.pod.priority,
+        "usage": standing.usage,
+        "request": standing.request,
+        "never": standing.pod.critical,
+    }
+
+
+def _because(outlook: Outlook) -> list[StepDocument]:
+    leading = outlook.leading
+    if leading is None:
+        return []
+    return [
+        {"pod": each.pod.key, "ahead_of": each.ahead_of.key, "criterion": each.criterion}
+        for each in steps(outlook.ranking, leading.threshold.signal)
+    ]
+
+
+def _until_relieved(leading: Forecast | None, ranking: Sequence[Standing]) -> list[str]:
+    if leading is None:
+        return []
+    movable = [each for each in ranking if not each.pod.critical]
+    return [each.pod.key for each in until_relieved(movable, leading.shortage)]
+
+
+def _deed(deed: Deed) -> DeedDocument:
+    pod = deed.step.pod
+    return {
+        "do": "cordon" if pod is None else "evict",
+        "node": deed.step.relief.node,
+        "pod": None if pod is None else pod.key,
+        "because": str(deed.step.relief.because.threshold),
+        "outcome": deed.outcome.value,
+        "message": deed.message,
+    }
+
+
+def _seconds(nanoseconds: int | None) -> int | None:
+    return None if nanoseconds is None else nanoseconds // _SECOND

@@ -1,0 +1,115 @@
+"""The nodes of a cluster and the pods on them, kept current by informers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+
+from extender.kube.client import Client, Selection
+from extender.kube.clock import Clock
+from extender.kube.informer import Informer
+from extender.kube.informers import end
+from extender.kube.logs import quiet_log
+from extender.kube.occupants import Host, Occupant, decode_host, occupant_decoder
+from extender.kube.resources import NODES, PODS
+from policies.eviction.releases import EvictionRelease
+
+
+class Hosts:
+    """The nodes, by their names; an informer's sink."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Host] = {}
+
+    def replace(self, items: Sequence[Host]) -> None:
+        """Take over the whole state."""
+        self.by_name = {each.name: each for each in items}
+
+    def upsert(self, item: Host) -> None:
+        """Take over a node."""
+        self.by_name[item.name] = item
+
+    def remove(self, item: Host) -> None:
+        """Forget a node."""
+        self.by_name.pop(item.name, None)
+
+
+class Occupants:
+    """The pods, by their nodes; an informer's sink."""
+
+    def __init__(self) -> None:
+        self._on: dict[str, dict[str, Occupant]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def on(self, node: str) -> list[Occupant]:
+        """Give the pods on a node, active or not."""
+        return list(self._on.get(node, {}).values())
+
+    def replace(self, items: Sequence[Occupant]) -> None:
+        """Take over the whole state."""
+        self._on, self._node_of = {}, {}
+        for each in items:
+            self.upsert(each)
+
+    def upsert(self, item: Occupant) -> None:
+        """Take over a pod, wherever it was before."""
+        self.remove(item)
+        self._node_of[item.key] = item.node
+        self._on.setdefault(item.node, {})[item.key] = item
+
+    def remove(self, item: Occupant) -> None:
+        """Forget a pod."""
+        node = self._node_of.pop(item.key, None)
+        if node is not None:
+            self._on[node].pop(item.key)
+            if not self._on[node]:
+                del self._on[node]
+
+
+class Inventory:
+    """What is known of nodes and pods at this moment."""
+
+    def __init__(self, hosts: Hosts, occupants: Occupants) -> None:
+        self._hosts = hosts
+        self._occupants = occupants
+
+    @property
+    def hosts(self) -> Mapping[str, Host]:
+        """The nodes by their names."""
+        return self._hosts.by_name
+
+    def on(self, node: str) -> list[Occupant]:
+        """Give the active pods on a node."""
+        return [each for each in self._occupants.on(node) if each.active]
+
+
+@asynccontextmanager
+async def inventory(
+    client: Client, clock: Clock, rng: Random, release: EvictionRelease, node: str | None = None
+) -> AsyncIterator[Inventory]:
+    """Keep an inventory of all nodes, or of one.
+
+    Raises ApiError, MalformedError or TransportError if the server refuses or cannot be reached at
+    the beginning; later trouble is waited out.
+    """
+    chosen = "" if node is None else f"metadata.name={node}"
+    placed = "spec.nodeName!=" if node is None else f"spec.nodeName={node}"
+    hosts, occupants = Hosts(), Occupants()
+    nothing = Selection(field_selector="metadata.name=")
+    for resource in (NODES, PODS):
+        # An informer would try for ever.
+        await client.list(resource, bytes, nothing, resource_version="0")
+    of = (client, NODES, decode_host, hosts, clock, rng, Selection(field_selector=chosen))
+    nodes = Informer(*of, log=quiet_log())
+    bound = Selection(field_selector=placed)
+    read = occupant_decoder(release)
+    pods = Informer(client, PODS, read, occupants, clock, rng, bound, log=quiet_log())
+    tasks = [asyncio.create_task(nodes.run()), asyncio.create_task(pods.run())]
+    try:
+        await nodes.wait_synced()
+        await pods.wait_synced()
+        yield Inventory(hosts, occupants)
+    finally:
+        await end(tasks)

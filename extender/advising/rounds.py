@@ -1,0 +1,166 @@
+"""One look at all nodes after another, each of them put together with those before.
+
+    inventory ─┐
+    kubelets ──┴─> round ──> outlooks, most pressing first; what could not be read, and why
+
+A node whose memory was last measured two minutes ago or longer is one that cannot be read: nothing
+that is said of it would hold. What was read of it before is kept until it can be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from extender.advising.asking import Answer, Kubelets, UnreadError
+from extender.advising.inventory import Inventory
+from extender.kube.clock import Clock
+from extender.kube.occupants import Occupant
+from policies.eviction.deciding import Sample
+from policies.eviction.durations import spell_duration
+from policies.eviction.forestalling import Bearing
+from policies.eviction.observations import observe
+from policies.eviction.outlook import UNSEEN, Outlook, Past, look_ahead, most_pressing
+from policies.eviction.pods import EvictablePod
+from policies.eviction.signals import Signal
+from policies.eviction.stats import NodeStats, Summary
+
+STALE_NS: Final = 120 * 10**9
+
+_SECOND: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What was seen at a time: outlooks, most pressing first, and what is to be noted of nodes.
+
+    ``unread`` says by node why it could not be read, ``notes`` what else there is to know of it,
+    ``heard`` what made somebody look before it was time.
+    """
+
+    at_ns: int
+    outlooks: Sequence[Outlook]
+    unread: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bearings: Mapping[str, Bearing] = field(default_factory=dict)
+    heard: Sequence[str] = ()
+
+
+class Watcher(Protocol):
+    """Whoever can be told to look, and rests in between."""
+
+    async def look(self) -> Round:
+        """Look once."""
+        ...
+
+    async def rest(self, seconds: float) -> None:
+        """Return when it is time to look again: after ``seconds``, or before if need be."""
+        ...
+
+
+class Rounds:
+    """Looks at the nodes of an inventory, as often as it is told to."""
+
+    def __init__(self, known: Inventory, kubelets: Kubelets, clock: Clock) -> None:
+        self._known = known
+        self._kubelets = kubelets
+        self._clock = clock
+        self._pasts: dict[str, Past] = {}
+
+    async def rest(self, seconds: float) -> None:
+        """Let the time pass."""
+        await self._clock.sleep(seconds)
+
+    async def look(self) -> Round:
+        """Look at all nodes once."""
+        nodes = sorted(self._known.hosts)
+        self._pasts = {
+            name: past for name, past in self._pasts.items() if name in self._known.hosts
+        }
+        self._kubelets.forget_all_but(nodes)
+        looking = _Looking(self._known, self._pasts, self._clock.now_ns)
+        await self._kubelets.ask_all(nodes, looking.take)
+        self._pasts.update({each.node: each.past for each in looking.outlooks})
+        return looking.round(self._clock.now_ns())
+
+
+class _Looking:
+    """A round that is under way."""
+
+    def __init__(self, known: Inventory, pasts: Mapping[str, Past], now: Callable[[], int]) -> None:
+        self._known = known
+        self._pasts = pasts
+        self._now = now
+        self.outlooks: list[Outlook] = []
+        self._unread: dict[str, str] = {}
+        self._notes: dict[str, list[str]] = {}
+        self._bearings: dict[str, Bearing] = {}
+
+    def take(self, node: str, answer: Answer | UnreadError) -> None:
+        """Take what a kubelet answered."""
+        host = self._known.hosts.get(node)
+        if host is None:
+            return  # it has gone while it was asked
+        if isinstance(answer, UnreadError):
+            self._unread[node] = str(answer)
+            return
+        stale = staleness(answer.summary.node, self._now())
+        if stale:
+            self._unread[node] = stale
+            return
+        there = self._known.on(node)
+        pods = [pod for each in there if (pod := measured_as(each, answer.summary)) is not None]
+        sample = Sample(measured_ns(answer.summary.node, self._now()), pods, answer.summary)
+        past = self._pasts.get(node, UNSEEN)
+        self.outlooks.append(look_ahead(node, answer.plan, past, sample))
+        self._bearings[node] = bearing_of(there, closed=host.closed)
+        notes = [answer.note] if answer.note else []
+        notes.extend(each.problem for each in there if each.pod is None)
+        if notes:
+            self._notes[node] = notes
+
+    def round(self, at_ns: int) -> Round:
+        """Give the round."""
+        unread = dict(sorted(self._unread.items()))
+        ranked = most_pressing(self.outlooks)
+        return Round(at_ns, ranked, unread, self._notes, self._bearings)
+
+
+def measured_as(occupant: Occupant, summary: Summary) -> EvictablePod | None:
+    """Give a pod under the UID that its stats go by; None if it cannot be read.
+
+    A mirror pod stands for a static pod, whose UID it tells.
+    """
+    pod = occupant.pod
+    if pod is None or not occupant.static_uid or pod.uid in summary.pods:
+        return pod
+    return replace(pod, uid=occupant.static_uid)
+
+
+def bearing_of(occupants: Iterable[Occupant], *, closed: bool) -> Bearing:
+    """Give what decides of a node beside stats."""
+    there = [(each, each.pod.uid) for each in occupants if each.pod is not None]
+    return Bearing(
+        frozenset(uid for each, uid in there if each.daemon),
+        frozenset(uid for each, uid in there if each.leaving),
+        closed,
+    )
+
+
+def staleness(node: NodeStats, now_ns: int) -> str:
+    """Say that stats are too old, or nothing."""
+    observations = observe(node)
+    memory = observations.get(Signal.MEMORY)
+    known = [memory] if memory is not None else observations.values()
+    times = [each.time_ns for each in known if each.time_ns is not None]
+    age = now_ns - max(times, default=now_ns)
+    if age < STALE_NS:
+        return ""
+    return f"stats are stale: last measured {spell_duration(age // _SECOND * _SECOND)} ago"
+
+
+def measured_ns(node: NodeStats, now_ns: int) -> int:
+    """Give when the newest of a node's stats were measured, by its own clock; now if unknown."""
+    times = [each.time_ns for each in observe(node).values() if each.time_ns is not None]
+    return max(times, default=now_ns)

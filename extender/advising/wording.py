@@ -1,0 +1,104 @@
+"""Amounts, times and distances as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from extender.eviction.telling import message
+from policies.eviction.deciding import Sync
+from policies.eviction.durations import spell_duration
+from policies.eviction.observations import BYTES
+from policies.eviction.outlook import Forecast, Outlook
+from policies.eviction.signals import Signal
+from policies.eviction.trends import Trend
+
+_SECOND: Final = 10**9
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_COUNTS: Final = ("", "k", "M", "G", "T", "P", "E")
+_BAR: Final = 8
+_SHARES: Final = 10**6
+
+
+def amount(signal: Signal, number: int) -> str:
+    """Spell an amount that a signal observes to three digits: ``1.21Gi``, ``-740Mi``, ``6.5M``."""
+    return rounded(number, 1024, _UNITS) if signal in BYTES else rounded(number, 1000, _COUNTS)
+
+
+def rounded(number: int, base: int, units: Sequence[str]) -> str:
+    """Spell a number to three digits, rounded towards zero; ``base`` is from unit to unit."""
+    unit, left = 0, abs(number)
+    while left >= 1000 * base**unit and unit < len(units) - 1:
+        unit += 1
+    whole, rest = divmod(left, base**unit)
+    fraction = (
+        f"{rest * 100 // base**unit:02}"[: 3 - len(str(whole))] if len(str(whole)) < 3 else ""
+    )
+    shown = f"{whole}.{fraction}".rstrip("0").rstrip(".") if fraction else str(whole)
+    return f"{'-' if number < 0 else ''}{shown}{units[unit]}"
+
+
+def lasting(nanoseconds: int) -> str:
+    """Spell a time in whole seconds."""
+    return spell_duration(nanoseconds // _SECOND * _SECOND)
+
+
+def bar(forecast: Forecast) -> str:
+    """Draw how much of what could be above a threshold is: empty once it is met."""
+    full = -(-forecast.share * _BAR // _SHARES)
+    return "█" * full + "░" * (_BAR - full)
+
+
+def rate(signal: Signal, trend: Trend | None) -> str:
+    """Spell a trend."""
+    if trend is None:
+        return ""
+    change = trend.per_minute
+    if not change:
+        return "steady"
+    return f"{'+' if change > 0 else ''}{amount(signal, change)}/min"
+
+
+def time_left(forecast: Forecast) -> str:
+    """Spell how long until a threshold is met, and acted on."""
+    met_in, acts_in = forecast.met_in_ns, forecast.acts_in_ns
+    if met_in is None or acts_in is None:
+        return ""
+    if not met_in:
+        return "met" if not acts_in else f"met, {lasting(acts_in)} of grace left"
+    grace = acts_in - met_in
+    return lasting(met_in) + (f" and {lasting(grace)} of grace" if grace else "")
+
+
+def headline(outlook: Outlook) -> str:
+    """Say in one line where a node is heading."""
+    sync, leading = outlook.sync, outlook.leading
+    if sync.evictions:
+        gone = ", ".join(each.pod.key for each in sync.evictions)
+        return f"{outlook.node}{_pressures(sync)} is about to evict {gone}"
+    if leading is None:
+        return f"{outlook.node}: {message(sync)}"
+    acts_in, first = leading.acts_in_ns, outlook.first
+    if acts_in is None:
+        where = "nothing is running short" if leading.trend else "one sample has no trend"
+        return f"{outlook.node}{_pressures(sync)}: {where}"
+    when = f"in {lasting(acts_in)}" if acts_in else "now"
+    who = "no pod may go" if first is None else f"{first.pod.key} would go first"
+    return f"{outlook.node}{_pressures(sync)} acts on {leading.threshold} {when}; {who}"
+
+
+def notes(outlook: Outlook) -> Iterator[str]:
+    """Say what a node would do before any pod has to go, and what evicting the first regains."""
+    leading, first = outlook.leading, outlook.first
+    if leading is None or not outlook.heads:
+        return
+    if outlook.reclaim:
+        done = " and ".join(each.value for each in outlook.reclaim)
+        yield f"before that, the node would {done}"
+    if first is not None and first.usage:
+        freed = amount(leading.threshold.signal, first.usage)
+        yield f"evicting {first.pod.key} would give back {freed}"
+
+
+def _pressures(sync: Sync) -> str:
+    return f" under {', '.join(sync.state.pressures)}" if sync.state.pressures else ""

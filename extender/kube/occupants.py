@@ -1,0 +1,113 @@
+"""v1.Node and v1.Pod to what an advisor asks of them beside what eviction reads.
+
+Of a pod: where it is, whether it is still active, on its way out, or one that a DaemonSet would
+make anew. A pod that cannot be read is one that nothing can be said about; its problem is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Struct, field
+
+from extender.kube.decoding import ObjectError, unreadable
+from extender.kube.evictable import decode_evictable, static_uid
+from extender.kube.metadata import ObjectMeta
+from policies.eviction.pods import EvictablePod
+from policies.eviction.releases import EvictionRelease
+
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A node; ``closed`` to new pods (cordoned)."""
+
+    name: str
+    uid: str = ""
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A pod on a node.
+
+    ``pod`` is None if it cannot be read, for the reason in ``problem``; ``static_uid`` is the UID
+    that a kubelet knows it by if it mirrors a static pod, else nothing.
+    """
+
+    key: str
+    node: str
+    pod: EvictablePod | None
+    static_uid: str = ""
+    active: bool = True
+    leaving: bool = False
+    daemon: bool = False
+    problem: str = ""
+
+
+class _NodeSpec(Struct):
+    unschedulable: bool = False
+
+
+class _Node(Struct):
+    metadata: ObjectMeta
+    spec: _NodeSpec = field(default_factory=_NodeSpec)
+
+
+class _PodSpec(Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _PodStatus(Struct):
+    phase: str = ""
+
+
+class _Pod(Struct):
+    metadata: ObjectMeta
+    spec: _PodSpec = field(default_factory=_PodSpec)
+    status: _PodStatus = field(default_factory=_PodStatus)
+
+
+_nodes = msgspec.json.Decoder(_Node)
+_pods = msgspec.json.Decoder(_Pod)
+
+
+def decode_host(raw: msgspec.Raw | bytes) -> Host:
+    """Read a v1.Node; of one that cannot be read, its name."""
+    try:
+        node = _nodes.decode(raw)
+    except msgspec.ValidationError:
+        return Host(unreadable("Node", bytes(raw), "").name)
+    return Host(node.metadata.name, node.metadata.uid, node.spec.unschedulable)
+
+
+def occupant_decoder(release: EvictionRelease) -> Callable[[msgspec.Raw | bytes], Occupant]:
+    """Give what reads a v1.Pod as a kubelet of ``release`` does; it raises nothing."""
+
+    def decode(raw: msgspec.Raw | bytes) -> Occupant:
+        body = bytes(raw)
+        try:
+            return _occupant(_pods.decode(body), body, release)
+        except (msgspec.ValidationError, ObjectError) as error:
+            broken = unreadable("Pod", body, str(error))
+            key = f"{broken.namespace}/{broken.name}"
+            return Occupant(key, broken.node_name or "", None, problem=str(error))
+
+    return decode
+
+
+def _occupant(shape: _Pod, raw: bytes, release: EvictionRelease) -> Occupant:
+    pod, meta = decode_evictable(raw, release), shape.metadata
+    owner = meta.controller
+    return Occupant(
+        pod.key,
+        shape.spec.node_name,
+        pod,
+        static_uid(raw),
+        shape.status.phase not in _ENDED,
+        meta.deleting,
+        owner is not None and owner.kind == "DaemonSet" and owner.api_version.startswith("apps/"),
+    )
