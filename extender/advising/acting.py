@@ -60,7 +60,8 @@ class Actor:
         self._gap = 60 / per_minute
         self._say = say
         self._closed: set[str] = set()
-        self._sent: set[str] = set()
+        self._sent: dict[str, str] = {}
+        self._relieved_ns: dict[str, int] = {}
         self._blocked: dict[str, tuple[float, Step]] = {}
         self._next = clock.monotonic()
 
@@ -105,14 +106,28 @@ class Actor:
 
     def _bearings(self, seen: Round) -> dict[str, Bearing]:
         """Add what has been done, and perhaps has not been seen yet."""
+        self._note_who_has_gone(seen)
         return {
             node: replace(
                 bearing,
-                leaving=bearing.leaving | self._sent,
+                leaving=bearing.leaving | self._sent.keys(),
                 closed=bearing.closed or node in self._closed,
+                relieved_ns=self._relieved_ns.get(node, bearing.relieved_ns),
             )
             for node, bearing in seen.bearings.items()
         }
+
+    def _note_who_has_gone(self, seen: Round) -> None:
+        """Note up to when measurements may still have in them who has been sent away."""
+        for outlook in seen.outlooks:
+            sample = outlook.sync.sample
+            there = {pod.uid for pod in sample.pods}
+            sent = [uid for uid, node in self._sent.items() if node == outlook.node]
+            if sent:
+                self._relieved_ns[outlook.node] = sample.now_ns
+            for uid in sent:
+                if uid not in there:
+                    del self._sent[uid]
 
     def _waits(self, pod: EvictablePod) -> bool:
         at, _ = self._blocked.get(pod.uid, (0.0, None))
@@ -145,7 +160,7 @@ class Actor:
             return self._told(self._refused(step, pod, about, error))
         except TransportError as error:
             return self._told(Deed(step, Outcome.FAILED, str(error)))
-        self._sent.add(pod.uid)
+        self._sent[pod.uid] = step.relief.node
         told = f"Evicted from {step.relief.node}: {because(step.relief)}"
         self._recorder.normal(about, "EvictedAhead", told)
         return self._told(Deed(step, Outcome.DONE))

@@ -32,7 +32,9 @@ def advise_eviction(
     ] = "15s",
     samples: Annotated[
         int | None,
-        typer.Option("--samples", metavar="N", min=1, help="Looks before one answer; default 2."),
+        typer.Option(
+            "--samples", metavar="N", min=1, help="Looks before one answer; default 2, to act 5."
+        ),
     ] = None,
     top: Annotated[
         int, typer.Option("--top", metavar="N", min=1, help="Nodes that -o text shows.")

@@ -97,7 +97,7 @@ def round_document(seen: Round, deeds: Sequence[Deed] | None = None) -> RoundDoc
     """Give the document of a round; without ``deeds`` nothing was to be done about it."""
     document: RoundDocument = {
         "at": moment(seen.at_ns),
-        "nodes": [_node(each, seen.notes.get(each.node, ())) for each in seen.outlooks],
+        "nodes": [_node(each, seen) for each in seen.outlooks],
         "unread": [{"node": name, "problem": why} for name, why in seen.unread.items()],
         "heard": list(seen.heard),
     }
@@ -106,11 +106,11 @@ def round_document(seen: Round, deeds: Sequence[Deed] | None = None) -> RoundDoc
     return document
 
 
-def _node(outlook: Outlook, notes: Sequence[str]) -> NodeDocument:
+def _node(outlook: Outlook, seen: Round) -> NodeDocument:
     leading, ranking, first = outlook.leading, outlook.ranking, outlook.first
     return {
         "node": outlook.node,
-        "conditions": list(outlook.sync.state.pressures),
+        "conditions": list(seen.pressures.get(outlook.node, ())),
         "leading": None if leading is None else str(leading.threshold),
         "actsInSeconds": None if leading is None else _seconds(leading.acts_in_ns),
         "signals": [_signal(each) for each in outlook.forecasts],
@@ -122,7 +122,7 @@ def _node(outlook: Outlook, notes: Sequence[str]) -> NodeDocument:
         "evicts": [each.pod.key for each in outlook.sync.evictions],
         "message": message(outlook.sync),
         "layout": layout_name(outlook.sync.plan.configuration.layout),
-        "notes": list(notes),
+        "notes": list(seen.notes.get(outlook.node, ())),
     }
 
 

@@ -118,7 +118,8 @@ class LocalRounds:
         said = (answer.note, problem, *self._attention.lacks)
         heard, self._heard = self._heard, []
         notes = [each for each in said if each]
-        return Round(now_ns, [outlook], {}, {node: notes}, {node: bearing}, heard)
+        pressures = {node: outlook.sync.state.pressures}
+        return Round(now_ns, [outlook], {}, {node: notes}, pressures, {node: bearing}, heard)
 
     async def rest(self, seconds: float) -> None:
         """Return when it is time, or as soon as the kernel says that memory gets short."""

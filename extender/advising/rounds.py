@@ -36,13 +36,15 @@ class Round:
     """What was seen at a time: outlooks, most pressing first, and what is to be noted of nodes.
 
     ``unread`` says by node why it could not be read, ``notes`` what else there is to know of it,
-    ``heard`` what made somebody look before it was time.
+    ``pressures`` which conditions it reports; ``heard`` is what made somebody look before it was
+    time.
     """
 
     at_ns: int
     outlooks: Sequence[Outlook]
     unread: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pressures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bearings: Mapping[str, Bearing] = field(default_factory=dict)
     heard: Sequence[str] = ()
 
@@ -95,6 +97,7 @@ class _Looking:
         self.outlooks: list[Outlook] = []
         self._unread: dict[str, str] = {}
         self._notes: dict[str, list[str]] = {}
+        self._pressures: dict[str, Sequence[str]] = {}
         self._bearings: dict[str, Bearing] = {}
 
     def take(self, node: str, answer: Answer | UnreadError) -> None:
@@ -114,6 +117,7 @@ class _Looking:
         sample = Sample(measured_ns(answer.summary.node, self._now()), pods, answer.summary)
         past = self._pasts.get(node, UNSEEN)
         self.outlooks.append(look_ahead(node, answer.plan, past, sample))
+        self._pressures[node] = host.pressures
         self._bearings[node] = bearing_of(there, closed=host.closed)
         notes = [answer.note] if answer.note else []
         notes.extend(each.problem for each in there if each.pod is None)
@@ -124,7 +128,7 @@ class _Looking:
         """Give the round."""
         unread = dict(sorted(self._unread.items()))
         ranked = most_pressing(self.outlooks)
-        return Round(at_ns, ranked, unread, self._notes, self._bearings)
+        return Round(at_ns, ranked, unread, self._notes, self._pressures, self._bearings)
 
 
 def measured_as(occupant: Occupant, summary: Summary) -> EvictablePod | None:

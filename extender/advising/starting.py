@@ -25,7 +25,7 @@ from extender.memory.groups import MACHINE, MeasureError
 from extender.options import Output
 from extender.serving import told_to_stop
 from policies.eviction.durations import parse_duration
-from policies.eviction.forestalling import Terms
+from policies.eviction.forestalling import SURE_READINGS, Terms
 from policies.eviction.releases import eviction_release
 from policies.upstream import NEWEST, release
 
@@ -77,7 +77,8 @@ Run = Callable[[Surroundings], Coroutine[Any, Any, int]]
 
 def start(asked: Asked, relieving: Relieving, here: Here) -> None:
     """Run, and exit with the run's code. Raises ConfigError, and what files and flags raise."""
-    looking, doing = _looking(asked), _doing(relieving)
+    doing = _doing(relieving)
+    looking = _looking(asked, _SAMPLES if doing is None else SURE_READINGS)
     if asked.kubeconfig is not None and asked.server is not None:
         raise ConfigError("--kubeconfig and --server exclude each other")
     if here.wanted and doing is not None:
@@ -143,12 +144,12 @@ def _screen(asked: Asked) -> AbstractContextManager[Screen]:
     return watched(asked.top, json=json) if asked.watch else once(asked.top, json=json)
 
 
-def _looking(asked: Asked) -> Looking:
+def _looking(asked: Asked, least: int) -> Looking:
     if asked.watch and asked.samples is not None:
         raise ConfigError("--watch and --samples exclude each other")
     rules = eviction_release(release(asked.upstream or NEWEST.name))
     interval = _duration("--interval", asked.interval) / _SECOND
-    samples = None if asked.watch else asked.samples or _SAMPLES
+    samples = None if asked.watch else asked.samples or least
     return Looking(rules, asked.node, interval, samples, asked.concurrency)
 
 

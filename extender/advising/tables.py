@@ -43,10 +43,14 @@ def round_lines(seen: Round, most: int) -> Iterator[str]:
     yield from (f"{at} {line}" for line in seen.heard)
     for outlook in seen.outlooks[:most]:
         leading = outlook.leading
-        line = f"{at} {headline(outlook)}"
+        line = f"{at} {_headline(outlook, seen)}"
         yield line if leading is None else f"{line}; {leading.threshold}: {_distance(leading)}"
         yield from (f"{at} {outlook.node}: {note}" for note in seen.notes.get(outlook.node, ()))
     yield from (f"{at} {line}" for line in (*_rest(seen, most), *_unread(seen)))
+
+
+def _headline(outlook: Outlook, seen: Round) -> str:
+    return headline(outlook, seen.pressures.get(outlook.node, ()))
 
 
 def _rest(seen: Round, most: int) -> Iterator[str]:
@@ -74,7 +78,7 @@ def _distance(forecast: Forecast) -> str:
 
 def _node(outlook: Outlook, seen: Round) -> RenderableType:
     """Show all there is to know of a node."""
-    parts: list[RenderableType] = [Text(headline(outlook), style="bold")]
+    parts: list[RenderableType] = [Text(_headline(outlook, seen), style="bold")]
     if outlook.forecasts:
         parts.append(_signals(outlook))
     if outlook.ranking:
@@ -89,7 +93,7 @@ def _calm(outlook: Outlook, seen: Round) -> RenderableType:
     distance = "" if leading is None else f"; {leading.threshold}: {_distance(leading)}"
     said = seen.notes.get(outlook.node, ())
     notes = (Text(f"{outlook.node}: {note}", style="italic") for note in said)
-    return Group(Text(f"{headline(outlook)}{distance}"), *notes)
+    return Group(Text(f"{_headline(outlook, seen)}{distance}"), *notes)
 
 
 def _signals(outlook: Outlook) -> Table:

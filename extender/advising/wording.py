@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from extender.eviction.telling import message
-from policies.eviction.deciding import Sync
 from policies.eviction.durations import spell_duration
 from policies.eviction.observations import BYTES
 from policies.eviction.outlook import Forecast, Outlook
@@ -70,21 +69,24 @@ def time_left(forecast: Forecast) -> str:
     return lasting(met_in) + (f" and {lasting(grace)} of grace" if grace else "")
 
 
-def headline(outlook: Outlook) -> str:
-    """Say in one line where a node is heading."""
-    sync, leading = outlook.sync, outlook.leading
+def headline(outlook: Outlook, pressures: Sequence[str]) -> str:
+    """Say in one line where a node is heading that reports these pressures."""
+    under = f" under {', '.join(pressures)}" if pressures else ""
+    return f"{outlook.node}{under}{_where(outlook)}"
+
+
+def _where(outlook: Outlook) -> str:
+    sync, leading, first = outlook.sync, outlook.leading, outlook.first
     if sync.evictions:
-        gone = ", ".join(each.pod.key for each in sync.evictions)
-        return f"{outlook.node}{_pressures(sync)} is about to evict {gone}"
+        return f" is about to evict {', '.join(each.pod.key for each in sync.evictions)}"
     if leading is None:
-        return f"{outlook.node}: {message(sync)}"
-    acts_in, first = leading.acts_in_ns, outlook.first
+        return f": {message(sync)}"
+    acts_in = leading.acts_in_ns
     if acts_in is None:
-        where = "nothing is running short" if leading.trend else "one sample has no trend"
-        return f"{outlook.node}{_pressures(sync)}: {where}"
+        return ": nothing is running short" if leading.trend else ": one sample has no trend"
     when = f"in {lasting(acts_in)}" if acts_in else "now"
     who = "no pod may go" if first is None else f"{first.pod.key} would go first"
-    return f"{outlook.node}{_pressures(sync)} acts on {leading.threshold} {when}; {who}"
+    return f" acts on {leading.threshold} {when}; {who}"
 
 
 def notes(outlook: Outlook) -> Iterator[str]:
@@ -98,7 +100,3 @@ def notes(outlook: Outlook) -> Iterator[str]:
     if first is not None and first.usage:
         freed = amount(leading.threshold.signal, first.usage)
         yield f"evicting {first.pod.key} would give back {freed}"
-
-
-def _pressures(sync: Sync) -> str:
-    return f" under {', '.join(sync.state.pressures)}" if sync.state.pressures else ""

@@ -17,17 +17,20 @@ from extender.kube.evictable import decode_evictable, static_uid
 from extender.kube.metadata import ObjectMeta
 from policies.eviction.pods import EvictablePod
 from policies.eviction.releases import EvictionRelease
+from policies.eviction.signals import Pressure
 
 _ENDED = ("Succeeded", "Failed")
+_PRESSURES = frozenset(Pressure)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A node; ``closed`` to new pods (cordoned)."""
+    """A node; ``closed`` to new pods (cordoned), under the ``pressures`` that it reports."""
 
     name: str
     uid: str = ""
     closed: bool = False
+    pressures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,19 @@ class _NodeSpec(Struct):
     unschedulable: bool = False
 
 
+class _Condition(Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _NodeStatus(Struct):
+    conditions: list[_Condition] | None = None
+
+
 class _Node(Struct):
     metadata: ObjectMeta
     spec: _NodeSpec = field(default_factory=_NodeSpec)
+    status: _NodeStatus = field(default_factory=_NodeStatus)
 
 
 class _PodSpec(Struct, rename="camel"):
@@ -81,7 +94,9 @@ def decode_host(raw: msgspec.Raw | bytes) -> Host:
         node = _nodes.decode(raw)
     except msgspec.ValidationError:
         return Host(unreadable("Node", bytes(raw), "").name)
-    return Host(node.metadata.name, node.metadata.uid, node.spec.unschedulable)
+    reported = (each.type for each in node.status.conditions or () if each.status == "True")
+    pressures = tuple(sorted(each for each in reported if each in _PRESSURES))
+    return Host(node.metadata.name, node.metadata.uid, node.spec.unschedulable, pressures)
 
 
 def occupant_decoder(release: EvictionRelease) -> Callable[[msgspec.Raw | bytes], Occupant]:

@@ -4,10 +4,12 @@ A kubelet that runs short kills: at once, whatever disruption budgets say. Who s
 close the node to new pods and ask for the first pods of the kubelet's own ranking to be evicted
 through the API, with their grace periods and within their budgets.
 
-- A node is relieved if a hard threshold of it is met, or would be within the given time.
+- A node is relieved if a hard threshold of it is met, or would be within the given time. A trend
+  counts from five readings on: with fewer, a pod that has just started looks like a leak.
 - As many pods go as use what the node is short of, minimum reclaim included, and one if it is not
   short yet. Whether that was enough shows when it is looked at again: who has gone may have been
   the one who caused it all. What pods use that are on their way already counts as regained.
+- Nor is a node relieved again by what was measured before the last pod that was sent away had gone.
 - Critical, static and mirror pods stay, as with the kubelet, and so do those of DaemonSets, which
   would only come back, and those that use nothing, or of which nothing was measured: to evict them
   would regain nothing.
@@ -21,19 +23,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Final
 
 from policies.eviction.outlook import Forecast, Outlook, most_pressing, until_relieved
 from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import Standing
 
+SURE_READINGS: Final = 5
+"""From how many readings on a trend is acted upon."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bearing:
-    """What decides beside stats, of one node: UIDs of pods that a DaemonSet owns or that leave."""
+    """What decides beside stats, of one node: UIDs of pods that a DaemonSet owns or that leave.
+
+    ``closed`` tells whether it takes no new pods; only what was measured after ``relieved_ns``
+    counts.
+    """
 
     daemons: AbstractSet[str] = field(default_factory=frozenset)
     leaving: AbstractSet[str] = field(default_factory=frozenset)
     closed: bool = False
+    relieved_ns: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +78,13 @@ class Step:
     pod: EvictablePod | None = None
 
 
-def hits(outlook: Outlook, within_ns: int) -> Forecast | None:
-    """Give the hard threshold that a node hits first within a time, None if it hits none."""
-    hard = [each for each in outlook.forecasts if each.threshold.hard]
+def hits(outlook: Outlook, within_ns: int, since_ns: int = -1) -> Forecast | None:
+    """Give the hard threshold that a node hits first within a time, None if it hits none.
+
+    Only what was measured after ``since_ns`` counts.
+    """
+    bounds = (each for each in outlook.forecasts if each.threshold.hard)
+    hard = [each for each in bounds if _is_sure(each, since_ns)]
     first = next((each for each in hard if each.met_in_ns is not None), None)
     if first is None or first.met_in_ns is None or first.met_in_ns > within_ns:
         return None
@@ -86,10 +101,10 @@ def relieve(
     found: list[Relief] = []
     left = terms.most_nodes
     for outlook in most_pressing(outlooks):
-        because = hits(outlook, terms.within_ns)
+        bearing = bearings.get(outlook.node, Bearing())
+        because = hits(outlook, terms.within_ns, bearing.relieved_ns)
         if because is None:
             continue
-        bearing = bearings.get(outlook.node, Bearing())
         refrained = not bearing.closed and not left
         closes = not bearing.closed and not refrained
         left -= closes
@@ -106,6 +121,15 @@ def steps_of(reliefs: Sequence[Relief]) -> Iterator[Step]:
     turns = zip_longest(*([Step(each, one.pod) for one in each.pods] for each in reliefs))
     for turn in turns:
         yield from (step for step in turn if step is not None)
+
+
+def _is_sure(forecast: Forecast, since_ns: int) -> bool:
+    """Tell whether a threshold is met, or enough was read to believe that it will be."""
+    if forecast.met_ns is not None:
+        time_ns = forecast.observation.time_ns
+        return time_ns is None or time_ns > since_ns
+    trend = forecast.trend
+    return trend is not None and trend.readings >= SURE_READINGS and trend.since_ns > since_ns
 
 
 def _chosen(outlook: Outlook, because: Forecast, bearing: Bearing) -> Sequence[Standing]:

@@ -68,7 +68,7 @@ class Forecast:
         if self.trend is None:
             return None
         nanos = self.observation.available * NANOS - self._asked_nanos
-        return self.trend.lasts_ns(nanos, NANOS)
+        return self.trend.lasts_ns(nanos)
 
     @property
     def acts_in_ns(self) -> int | None:

@@ -1,11 +1,19 @@
 """How fast what a node has left is changing, and how long it will last at that rate.
 
-A trend is the slope of the straight line that lies nearest to the last readings (least squares),
-kept as a ratio of whole numbers, so that the same readings always give the same answer:
+A trend is the median of the slopes between every two of the last readings (Theil and Sen), kept in
+whole nanos of a unit in a second, so that the same readings always give the same answer:
 
     readings (s, Mi)   (0, 900)  (10, 800)  (20, 700)
-    trend              -100Mi in 10 s
-    until 500Mi        200Mi / (100Mi in 10 s) = 20 s after the last reading
+    slopes             -10, -10, -10 Mi/s
+    until 500Mi        200Mi / (10Mi/s) = 20 s after the last reading
+
+The median is not led astray by what happens once. A pod that starts, or one that goes, is a step in
+what is left, not a slope; the straight line that lies nearest to all readings would tilt with it
+for as long as it remembers them. With five readings one step at either end is outvoted.
+
+What was lost can come back: a leaking pod goes, and all that it has ever taken is there again. What
+was read before says nothing of what is left then, so with a reading that is as high as any before,
+after a fall, everything begins anew.
 
 One reading has no trend. A reading that is not newer than the last one tells nothing new, and is
 passed over: kubelets measure every ten to fifteen seconds, however often they are asked. Only the
@@ -16,15 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 from policies.eviction.observations import Observations
 from policies.eviction.signals import Signal
+from policies.quantity import NANOS
 
 MOST_READINGS: Final = 12
 """How many readings of a signal are remembered: two minutes of them, ten seconds apart."""
 
-_MINUTE: Final = 60 * 10**9
+_SECOND: Final = 10**9
+_MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +52,21 @@ Readings = Mapping[Signal, Sequence[Reading]]
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A change of ``change`` units in each ``over_ns`` nanoseconds, by so many ``readings``."""
+    """A change of so many nanos of a unit in a second, by ``readings`` from ``since_ns`` on."""
 
-    change: int
-    over_ns: int
+    nanos: int
     readings: int
+    since_ns: int = 0
 
     @property
     def per_minute(self) -> int:
         """The change in a minute, in whole units, towards zero."""
-        amount = abs(self.change) * _MINUTE // self.over_ns
-        return amount if self.change >= 0 else -amount
+        amount = abs(self.nanos) * _MINUTE // NANOS
+        return amount if self.nanos >= 0 else -amount
 
-    def lasts_ns(self, amount: int, parts: int = 1) -> int | None:
-        """Give how long ``amount / parts`` units last, rounded down; None if nothing is lost."""
-        if self.change >= 0:
-            return None
-        return max(0, amount) * self.over_ns // (-self.change * parts)
+    def lasts_ns(self, nanos: int) -> int | None:
+        """Give how long so many nanos of a unit last, rounded down; None if nothing is lost."""
+        return None if self.nanos >= 0 else max(0, nanos) * _SECOND // -self.nanos
 
 
 def extended(readings: Readings, observations: Observations, now_ns: int) -> Readings:
@@ -65,24 +74,35 @@ def extended(readings: Readings, observations: Observations, now_ns: int) -> Rea
 
     What has no time of its own was measured now.
     """
-    found = {}
+    found: dict[Signal, Sequence[Reading]] = {}
     for signal, observation in observations.items():
         before = readings.get(signal, ())
         at_ns = now_ns if observation.time_ns is None else observation.time_ns
-        newer = not before or at_ns > before[-1].at_ns
+        if before and at_ns <= before[-1].at_ns:
+            found[signal] = before
+            continue
         reading = Reading(at_ns, observation.available)
-        found[signal] = [*before, reading][-MOST_READINGS:] if newer else before
+        kept = () if _has_come_back(before, reading) else before
+        found[signal] = [*kept, reading][-MOST_READINGS:]
     return found
 
 
 def trend(readings: Sequence[Reading]) -> Trend | None:
     """Give the trend of readings, oldest first; None for fewer than two."""
-    count = len(readings)
-    if count < 2:
+    if len(readings) < 2:
         return None
-    begin = readings[0].at_ns
-    times = [each.at_ns - begin for each in readings]
-    amounts = [each.available for each in readings]
-    products = sum(time * amount for time, amount in zip(times, amounts, strict=True))
-    spread = count * sum(time * time for time in times) - sum(times) ** 2
-    return Trend(count * products - sum(times) * sum(amounts), spread, count)
+    slopes = sorted(
+        (later.available - earlier.available) * NANOS * _SECOND // (later.at_ns - earlier.at_ns)
+        for earlier, later in combinations(readings, 2)
+    )
+    middle = len(slopes) // 2
+    median = slopes[middle] if len(slopes) % 2 else (slopes[middle - 1] + slopes[middle]) // 2
+    return Trend(median, len(readings), readings[0].at_ns)
+
+
+def _has_come_back(before: Sequence[Reading], reading: Reading) -> bool:
+    """Tell whether all that was lost is there again."""
+    fall = trend(before)
+    if fall is None or fall.nanos >= 0:
+        return False
+    return reading.available >= max(each.available for each in before)

@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 
 from policies.eviction.deciding import Sample
-from policies.eviction.forestalling import Bearing, Relief, Step, Terms, hits, relieve, steps_of
+from policies.eviction.forestalling import (
+    SURE_READINGS,
+    Bearing,
+    Relief,
+    Step,
+    Terms,
+    hits,
+    relieve,
+    steps_of,
+)
 from policies.eviction.outlook import UNSEEN, Outlook, look_ahead
 from policies.eviction.pods import EvictablePod
 from policies.eviction.stats import PodStats
-from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses
+from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses, whole
 
 HARD = bound("memory.available<1Gi")
 Pods = dict[EvictablePod, PodStats | None]
@@ -24,13 +33,20 @@ def pods(*names: str, **fields: Any) -> Pods:
 
 
 def heading(
-    name: str, *memory: str, told: Any = (HARD,), there: Pods | None = None, of: str = "20Gi"
+    name: str, *memory: str, told: Any = (HARD,), there: Pods | None = None, of: str = "60Gi"
 ) -> Outlook:
-    """Give a node of which this much memory was left, ten seconds apart."""
+    """Give a node of which this much memory was left, ten seconds apart.
+
+    Two amounts are what was left ten seconds ago and now, after it had changed so for a while.
+    """
     there = pods("a", "b", "c") if there is None else there
     past = UNSEEN
-    for index, amount in enumerate(memory):
-        measured = summary(node(amount, of=of, at=10 * index), there)
+    amounts = [whole(each) for each in memory]
+    if len(amounts) == 2:
+        before, now = amounts
+        amounts = [now + (before - now) * ago for ago in reversed(range(SURE_READINGS))]
+    for index, amount in enumerate(amounts):
+        measured = summary(node(str(amount), of=of, at=10 * index), there)
         sample = Sample(index * 10 * SECOND, list(there), measured)
         outlook = look_ahead(name, plan(*told), past, sample)
         past = outlook.past
@@ -62,6 +78,9 @@ def _spelled(step: Step) -> str:
         (["3Gi"], 3600, False),
         (["900Mi"], 0, True),
         (["2Gi", "3Gi"], 3600, False),
+        (["9Gi", "7Gi", "5Gi", "3Gi"], 3600, False),  # one reading too few
+        (["9Gi", "7Gi", "5Gi", "900Mi"], 0, True),  # but that needs no trend
+        (["9Gi", "3Gi", "3Gi", "3Gi", "3Gi"], 3600, False),  # a pod has started
     ],
 )
 def test_a_node_is_hit_if_a_hard_threshold_is_met_within_the_time(
@@ -113,6 +132,22 @@ def test_what_is_closed_is_not_closed_again() -> None:
 def test_some_pods_never_go(there: Pods, bearing: Bearing, goes: list[str]) -> None:
     reliefs = decided(heading("n", "3Gi", "2Gi", there=there), n=bearing)
     assert told(reliefs) == ["close n", *(f"n: {name}" for name in goes)]
+
+
+@pytest.mark.parametrize(
+    ("memory", "relieved", "goes"),
+    [
+        (["3Gi", "2Gi"], -1, True),
+        (["3Gi", "2Gi"], 0, False),  # the first of five readings was taken then
+        (["900Mi"], -1, True),
+        (["900Mi"], 0, False),
+    ],
+)
+def test_what_was_measured_before_the_last_pod_had_gone_does_not_count(
+    memory: list[str], relieved: int, *, goes: bool
+) -> None:
+    reliefs = decided(heading("n", *memory), n=Bearing(closed=True, relieved_ns=relieved))
+    assert told(reliefs) == (["n: a"] if goes else [])
 
 
 def test_who_leaves_is_not_enough_if_it_uses_too_little() -> None:

@@ -1,0 +1,88 @@
+"""Worlds with simulated kubelets, and an advisor that looks at them in their own time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from extender.advising.deeds import Deed
+from extender.advising.rounds import Round
+from extender.advising.running import Doing, Looking, Surroundings, advise
+from extender.kube.clock import Clock
+from extender.kube.transport import Transport
+from policies.eviction.forestalling import Terms
+from policies.eviction.releases import NEWEST_EVICTION
+from tests.fakeapi.controlplane.kubelet.stages import pod
+from tests.fakeapi.controlplane.stage import Document
+
+MINUTE = 60 * 10**9
+GROWING = "{{start: 0, stages: [{{memory: 150Mi}}, {{after: 0, memory: {most}, over: {over}}}]}}"
+SEEN = 15.0
+
+
+def leaking(
+    name: str, node: str = "n", least: str = "150Mi", most: str = "4Gi", **more: Any
+) -> Any:
+    """Build a pod whose memory grows evenly for ten minutes, 100Mi of it requested."""
+    script = GROWING.format(least=least, most=most, over=more.pop("over", "600s"))
+    return using(name, node, script=script, **more)
+
+
+def using(name: str, node: str = "n", *, requests: str = "100Mi", **more: Any) -> Document:
+    """Build a pod that requests some memory."""
+    labels, owners = more.pop("labels", None), more.pop("owners", None)
+    resources = {"requests": {"memory": requests}}
+    built = pod(
+        name, node, containers=[{"name": "c", "image": "i", "resources": resources}], **more
+    )
+    built["metadata"] |= {"labels": labels} if labels else {}
+    built["metadata"] |= {"ownerReferences": owners} if owners else {}
+    return built
+
+
+@dataclass
+class Recorder:
+    """A screen that keeps what it is shown, and tells when a round is over."""
+
+    rounds: list[Round] = field(default_factory=list)
+    deeds: list[Deed] = field(default_factory=list)
+    ends: list[Sequence[Deed] | None] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def seen(self, seen: Round) -> None:
+        self.rounds.append(seen)
+
+    def deed(self, deed: Deed) -> None:
+        self.deeds.append(deed)
+
+    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
+        assert seen is self.rounds[-1]
+        self.ends.append(deeds)
+        self.over.set()
+
+    @property
+    def told(self) -> list[str]:
+        """What was done, in words."""
+        return [str(deed) for deed in self.deeds]
+
+
+def watching(node: str | None = None, **options: Any) -> Looking:
+    """Look again and again."""
+    return Looking(NEWEST_EVICTION, node, **{"interval": SEEN, "samples": None, **options})
+
+
+def doing(within: int = 5, most: int = 3, per_minute: float = 6.0, *, really: bool = True) -> Doing:
+    """Relieve nodes; ``within`` in minutes."""
+    return Doing(Terms(within * MINUTE, most), per_minute, really)
+
+
+def advising(
+    transport: Transport, clock: Clock, looking: Looking, wanted: Doing | None = None
+) -> tuple[asyncio.Task[int], Recorder]:
+    """Have a cluster looked at in the background."""
+    recorder = Recorder()
+    around = Surroundings(clock, Random(1), recorder)
+    return asyncio.create_task(advise(transport, looking, wanted, around)), recorder
