@@ -21,6 +21,7 @@ from policies.eviction.signals import Pressure
 
 _ENDED = ("Succeeded", "Failed")
 _PRESSURES = frozenset(Pressure)
+_DAEMONS = "DaemonSet"  # of whatever group: others have daemons as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,5 +125,5 @@ def _occupant(shape: _Pod, raw: bytes, release: EvictionRelease) -> Occupant:
         static_uid(raw),
         shape.status.phase not in _ENDED,
         meta.deleting,
-        owner is not None and owner.kind == "DaemonSet" and owner.api_version.startswith("apps/"),
+        owner is not None and owner.kind == _DAEMONS,
     )

@@ -24,7 +24,7 @@ ACTS = 80
 
 def budget(least: int) -> Document:
     document = thing("leaky", kind="PodDisruptionBudget", version="policy/v1")
-    spec: Document = {"minAvailable": least, "selector": {"matchLabels": LEAKY}}
+    spec = {"minAvailable": least, "selector": {"matchLabels": LEAKY}}
     return {**document, "spec": spec}
 
 

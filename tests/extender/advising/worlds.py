@@ -24,10 +24,10 @@ SEEN = 15.0
 
 
 def leaking(
-    name: str, node: str = "n", least: str = "150Mi", most: str = "4Gi", **more: Any
-) -> Any:
-    """Build a pod whose memory grows evenly for ten minutes, 100Mi of it requested."""
-    script = GROWING.format(least=least, most=most, over=more.pop("over", "600s"))
+    name: str, node: str = "n", *, most: str = "4Gi", over: str = "600s", **more: Any
+) -> Document:
+    """Build a pod whose memory grows evenly from 150Mi on, 100Mi of it requested."""
+    script = GROWING.format(most=most, over=over)
     return using(name, node, script=script, **more)
 
 

@@ -22,6 +22,7 @@ Cached:          2051116 kB
 Inactive(file):  1099028 kB
 """
 TOTAL = 24684084 * KIB
+USAGE = 3270885376
 PRESSURE = "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 MOUNT = "35 31 0:32 {group} {place} rw,relatime - {kind} {kind} rw{more}\n"
 
@@ -76,7 +77,7 @@ def unified(tmp_path: Path) -> Path:
     return bare(tmp_path, mounts, "0::/kubepods.slice\n")
 
 
-def _one(group: str, usage: int = 3270885376, limit: int = 9223372036854771712) -> dict[str, str]:
+def _one(group: str, usage: int = USAGE, limit: int = 9223372036854771712) -> dict[str, str]:
     return {
         f"{group}/memory.usage_in_bytes": f"{usage}\n",
         f"{group}/memory.limit_in_bytes": f"{limit}\n",
