@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import random
 import sys
@@ -33,6 +34,9 @@ _SAMPLES: Final = 2
 _PER_MINUTE: Final = 6.0
 _MOST_NODES: Final = 3
 _FAILED: Final = 1
+_COLLECTED: Final = 200_000
+"""New objects from one look for garbage to the next; what a round leaves goes without that."""
+
 _SECOND: Final = 10**9
 
 
@@ -90,6 +94,7 @@ def start(asked: Asked, relieving: Relieving, here: Here) -> None:
         work = _here(asked, looking, local)
     else:
         work = _there(asked, looking, doing)
+    gc.set_threshold(_COLLECTED)
     try:
         code = asyncio.run(_shown(asked, looking, work))
     except (ApiError, MalformedError, TransportError, MeasureError) as error:

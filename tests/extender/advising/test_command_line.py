@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -51,8 +52,10 @@ def reprieve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
     monkeypatch.setenv("COLUMNS", "120")
+    threshold = gc.get_threshold()
     yield run
     structlog.reset_defaults()
+    gc.set_threshold(*threshold)
 
 
 @pytest.fixture
