@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client
 from extender.kube.clock import Clock, within
@@ -35,9 +37,10 @@ CONFIG_SECONDS: Final = 300.0
 
 T = TypeVar("T")
 Told = tuple[bytes, str]
-"""A configuration as it came, and what is to be noted about it."""
+"""What eviction heeds of a configuration, as JSON, and what is to be noted about it."""
 
 _NO_CONFIG: Final = b"{}"
+_configs = msgspec.json.Decoder(KubeletConfig)
 
 
 class UnreadError(Exception):
@@ -96,19 +99,16 @@ class Kubelets:
         kept = set(nodes)
         self._told = {name: told for name, told in self._told.items() if name in kept}
 
-    async def plan_of(self, node: str) -> tuple[Plan, str]:
-        """Give what a kubelet with one filesystem goes by, and what had to be assumed."""
-        config, note = await self._config(node)
-        return self._plan(config, Layout()), note
-
     async def _config(self, node: str) -> Told:
         now, known = self._clock.monotonic(), self._told.get(node)
         if known is not None and now - known[0] < CONFIG_SECONDS:
             return known[1]
         try:
-            told = (await self._get(node, "configz"), "")
+            raw = await self._get(node, "configz")
         except UnreadError as error:
             told = (_NO_CONFIG, f"{error}; a kubelet's defaults are assumed")
+        else:
+            told = (_abridged(raw), "")
         self._told[node] = (now, told)
         return told
 
@@ -121,10 +121,7 @@ class Kubelets:
 
     def _planned(self, config: bytes, layout: Layout) -> Plan:
         try:
-            told: KubeletConfig = decode_kubelet_config(Document(config, "configz"))
-            return planned(told.configuration(layout, self._release))
-        except ManifestError as error:
-            raise UnreadError(str(error)) from None
+            return planned(_configs.decode(config).configuration(layout, self._release))
         except ThresholdError as error:
             place = f"configz: {error.field}" if error.field else "configz"
             raise UnreadError(f"{place}: {error}") from None
@@ -140,6 +137,14 @@ class Kubelets:
             raise UnreadError(f"{path}: {' '.join(str(error).split())}") from None
         except TimeoutError as error:
             raise UnreadError(f"{path}: no answer {error}") from None
+
+
+def _abridged(raw: bytes) -> bytes:
+    """Give what eviction heeds of a configuration: the rest may differ from node to node."""
+    try:
+        return msgspec.json.encode(decode_kubelet_config(Document(raw, "configz")))
+    except ManifestError as error:
+        raise UnreadError(str(error)) from None
 
 
 async def at_most(limit: int, things: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:

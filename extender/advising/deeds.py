@@ -54,7 +54,7 @@ def because(relief: Relief) -> str:
     """Say what a node is relieved for."""
     forecast = relief.because
     left = forecast.met_in_ns or 0
-    when = f"in {spell_duration(left // _SECOND * _SECOND)}" if left else "now"
+    when = f"in {spell_duration(left // _SECOND * _SECOND)}" if left >= _SECOND else "now"
     return f"{forecast.threshold} {when}"
 
 

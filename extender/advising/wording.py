@@ -84,7 +84,9 @@ def _where(outlook: Outlook) -> str:
     acts_in = leading.acts_in_ns
     if acts_in is None:
         return ": nothing is running short" if leading.trend else ": one sample has no trend"
-    when = f"in {lasting(acts_in)}" if acts_in else "now"
+    when = f"in {lasting(acts_in)}" if acts_in >= _SECOND else "now"
+    if not outlook.ranking:
+        return f" acts on {leading.threshold} {when}"
     who = "no pod may go" if first is None else f"{first.pod.key} would go first"
     return f" acts on {leading.threshold} {when}; {who}"
 

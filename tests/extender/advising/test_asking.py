@@ -77,6 +77,17 @@ async def test_a_kubelet_tells_what_it_measures_and_goes_by() -> None:
     assert answer.note == ""
 
 
+async def test_nodes_that_evict_alike_share_their_plan() -> None:
+    proxy = answering(**{"stats/summary": {"node": {}}})
+    asked, plans = kubelets(proxy), []
+    for name in ("a", "b"):
+        proxy.answers["configz"] = {
+            "kubeletconfig": {**CONFIG["kubeletconfig"], "providerID": name}
+        }
+        plans.append((await asked.ask(name)).plan)
+    assert plans[0] is plans[1]
+
+
 @pytest.mark.parametrize(
     ("answers", "said"),
     [

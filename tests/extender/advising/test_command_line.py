@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from extender.kube.connection import connect
 from extender.kube.resources import PODS
 from fakeapi import FakeCluster
 from fakeapi.cli import main
+from tests.commands import start
 from tests.extender.advising.worlds import SEEN, advising, doing, leaking, using, watching
 from tests.fakeapi.controlplane.kubelet.stages import node
 from tests.fakeapi.controlplane.stage import decode
@@ -165,6 +167,18 @@ def test_a_group_that_is_not_there_is_a_failure(reprieve: Run) -> None:
     done = reprieve("--local", "--cgroup", "/there/is/none")
     assert done.code == 1
     assert done.err.startswith("reprieve: --cgroup: /there/is/none: ")
+
+
+async def test_who_watches_ends_well_when_told_to() -> None:
+    forever = ("--local", "--watch", "--interval", "1h", "-o", "json", "--node", "me")
+    process = await start("advise", "eviction", *forever)
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        document = json.loads(await process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        out, errors = await process.communicate()
+    assert document["nodes"][0]["node"] == "me"
+    assert (process.returncode, out, errors) == (0, b"", b"")
 
 
 async def test_over_http_the_leaking_pod_is_found_and_evicted() -> None:

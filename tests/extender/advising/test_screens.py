@@ -69,12 +69,12 @@ def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[s
         show(screen, found, deeds(found))
     assert capsys.readouterr().out.splitlines() == [
         (
-            "1970-01-01T00:00:00Z falling acts on memory.available<1Gi in 20s; default/hog would go "
-            "first; memory.available<1Gi: 9Gi left, 8Gi above, -24Gi/min"
+            "1970-01-01T00:00:00Z falling acts on memory.available<1Gi in 20s; default/hog would "
+            "go first; memory.available<1Gi: 9Gi left, 8Gi above, -24Gi/min"
         ),
         (
-            "1970-01-01T00:00:00Z calm-0: nothing is running short; memory.available<1Gi: 9Gi left, "
-            "8Gi above, steady"
+            "1970-01-01T00:00:00Z calm-0: nothing is running short; memory.available<1Gi: 9Gi "
+            "left, 8Gi above, steady"
         ),
         "1970-01-01T00:00:00Z broken-0: no answer",
         "would cordon falling (memory.available<1Gi in 20s)",

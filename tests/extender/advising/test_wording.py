@@ -123,7 +123,7 @@ def test_what_the_node_does_before_is_told() -> None:
         stats = node(at=10 * index, node_fs=filesystem(left, at=10 * index))
         found = look_ahead("n", told, past, Sample(10 * index * SECOND, (), summary(stats, {})))
         past = found.past
-    assert headline(found, ()) == "n acts on nodefs.available<10% in 9s; no pod may go"
+    assert headline(found, ()) == "n acts on nodefs.available<10% in 9s"
     assert list(notes(found)) == [
         "before that, the node would delete unused containers and delete unused images"
     ]
