@@ -14,7 +14,8 @@ there is no difference but the version, the time of the writer's entry in manage
 one, where it stays), and the *beat*, a time that is stored as it was sent. The whole way never
 looks into these three, but to see that the version is the newest, that the beat has changed, and
 how entries are ordered by time. So the next request of the same form, by the same client, upon what
-this one has left, comes to the same form again.
+this one has left, comes to the same form again. Clients that want to see anything but the object as
+it is (a Table, YAML, indentation) are not learned from.
 
 Whatever is otherwise goes the whole way, which is the specification: nothing here decides anything,
 and tests hold both ways against each other.
@@ -31,6 +32,7 @@ import orjson
 
 from fakeapi.api.listing import encode_object
 from fakeapi.api.messages import JSON, Request, Response
+from fakeapi.api.negotiation import OFFERED, PLAIN, negotiate
 from fakeapi.api.patching import STRATEGIC_PATCH
 from fakeapi.api.registry import Target
 from fakeapi.store import Document, Entry, StaleError, Store
@@ -129,7 +131,7 @@ class Renewals:
         """Look at a write that went the whole way, and remember it if it was a renewal."""
         kind = (request.method, request.content_type, write.target.kind.resource)
         heartbeat = _HEARTBEATS.get((*kind, write.target.subresource))
-        if heartbeat is None or request.query:
+        if heartbeat is None or request.query or negotiate(request, *OFFERED) != PLAIN:
             return
         known = _learned(heartbeat, request, write)
         if known is None:
@@ -235,7 +237,7 @@ def _form(
 ) -> Form:
     """Mark the values in a document, and cut it there; the document is marked in place."""
     metadata = document.get("metadata") or {}
-    if metadata.get("resourceVersion", "").encode() == values[0]:
+    if metadata.get("resourceVersion") == values[0].decode():
         metadata["resourceVersion"] = _VERSION
     entry = _last_entry(document, write)
     if entry:

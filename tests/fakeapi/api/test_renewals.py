@@ -23,6 +23,14 @@ STRATEGIC = "application/strategic-merge-patch+json"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NODE = "/api/v1/nodes"
 TYPES = ("MemoryPressure", "Ready")
+PRETTY = "application/json;pretty=1"
+FACES = (
+    PRETTY,
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf,application/json",
+    "application/json;as=Table;v=v1;g=meta.k8s.io",
+    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+)
 
 Document = dict[str, Any]
 
@@ -57,6 +65,7 @@ class Cluster:
         self.api = create_api(self.clock, Random(1))
         self.learns = learns
         self.told: dict[str, Document] = {}
+        self.accept = JSON
 
     def ask(
         self,
@@ -69,12 +78,24 @@ class Cluster:
     ) -> Response:
         if not self.learns:
             self.api._renewals._known.clear()
-        asked = (method, path, query or {}, orjson.dumps(body), kind, JSON)
+        asked = (method, path, query or {}, orjson.dumps(body), kind, self.accept)
         answer = self.api.handle(Request(*asked, user_agent=agent))
         assert isinstance(answer, Response)
         if answer.status in (200, 201) and method != "DELETE":
-            self.told[path.removesuffix("/status")] = orjson.loads(answer.body)
+            self.remember(path.removesuffix("/status"), answer)
         return answer
+
+    def remember(self, path: str, answer: Response) -> None:
+        """Take over what was answered; where it was not the object itself, look it up."""
+        shown = orjson.loads(answer.body) if self.accept in (JSON, PRETTY) else {}
+        if shown.get("kind") not in ("Lease", "Node"):
+            found = self.api.handle(Request("GET", path, {}, b"", "", JSON))
+            assert isinstance(found, Response)
+            shown = orjson.loads(found.body)
+        self.told[path] = shown
+
+    def want(self, accept: str) -> None:
+        self.accept = accept
 
     @property
     def known(self) -> list[str]:
@@ -128,6 +149,7 @@ class Cluster:
         return self.ask("PATCH", f"{path}/n", body, MERGE, "a/1")
 
     def forget(self, path: str) -> None:
+        self.want(JSON)
         self.ask("DELETE", f"{path}/n", {})
         self.ask("POST", path, {"metadata": {"name": "n"}, "spec": {}})
         self.told[f"{path}/n"] = self.told.pop(path)
@@ -252,7 +274,34 @@ def test_what_is_no_renewal_comes_to_what_it_would_come_to(body: Document) -> No
     assert ends[0] == ends[1]
 
 
-agents = st.sampled_from(["kubelet/v1", "kubelet/v1", "kubelet/v1", "zealot/v1", "admin/v1"])
+@pytest.mark.parametrize("accept", FACES)
+def test_who_wants_to_see_something_else_than_the_object_sees_it(accept: str) -> None:
+    ends = []
+    for learns in (True, False):
+        cluster = Cluster(learns=learns)
+        cluster.register()
+        cluster.want(accept)
+        answers = []
+        for _ in range(4):
+            cluster.clock.seconds += 10
+            answers.append(cluster.renew())
+        ends.append((answers, cluster.stored()))
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("version", [None, ""])
+def test_a_patch_of_no_version_is_as_good_as_any(cluster: Cluster, version: str | None) -> None:
+    cluster.turn("True")
+    for second in (10, 20, 30):
+        cluster.clock.seconds = second
+        conditions = [{"type": each, "lastHeartbeatTime": cluster.clock.second()} for each in TYPES]
+        body = {"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}}
+        assert cluster.ask("PATCH", f"{NODE}/n/status", body, STRATEGIC).status == 200
+    conditions = cluster.told[f"{NODE}/n"]["status"]["conditions"]
+    assert {c["lastHeartbeatTime"] for c in conditions} == {"2026-01-01T00:00:30Z"}
+
+
+agents = st.sampled_from(["kubelet/v1", "kubelet/v1", "kubelet/v1", "zealot/v1", "curl/8"])
 acts = st.one_of(
     st.tuples(st.just("renew"), agents),
     st.tuples(st.just("renew"), agents),
@@ -267,6 +316,7 @@ acts = st.one_of(
     st.tuples(st.just("unmanage"), st.sampled_from([LEASE, NODE])),
     st.tuples(st.just("dry")),
     st.tuples(st.just("careless")),
+    st.tuples(st.just("want"), st.sampled_from([JSON, *FACES])),
 )
 
 
