@@ -1,9 +1,9 @@
 """Addresses of nodes and pods: no two pods that are there at once have the same one.
 
-A node has an address in 172.16.0.0/12 by its number, unless its status says another. Its pods get
-theirs from its spec.podCIDR, if it has one, else from blocks of 256 in 10.0.0.0/8 that nodes take
-as they need them. As with the usual network plugins, an address that has become free is used again
-last.
+A node gets an address in 172.16.0.0/12 when it registers, unless its status says another. Its pods
+get theirs from its spec.podCIDR, if it has one, else from blocks of 256 in 10.0.0.0/8 that nodes
+take as they need them; what pods have already, from kubelets before us, is left to them. As with
+the usual network plugins, an address that has become free is used again last.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
+from itertools import count
 from typing import Final
 
 _NODES: Final = int(IPv4Address("172.16.0.0")) + 2
@@ -21,57 +22,87 @@ _BLOCKS: Final = 2**16
 
 
 class Blocks:
-    """The blocks of 256 addresses that are still to be had; raises ValueError when none is left."""
+    """The blocks of 256 addresses that are still to be had, and who has which address already."""
 
     def __init__(self) -> None:
         self._taken = 0
+        self._held: dict[str, str] = {}
 
     def take(self) -> IPv4Network:
-        """Take a block."""
+        """Take a block; raises ValueError when none is left."""
         if self._taken == _BLOCKS:
             raise ValueError("there are no more addresses for pods: 10.0.0.0/8 is all given away")
         self._taken += 1
         return IPv4Network((_PODS + (self._taken - 1) * _BLOCK, 24))
 
+    def is_free(self, address: str) -> bool:
+        """Tell whether no pod has an address."""
+        return address not in self._held
+
+    def keep(self, uid: str, address: str) -> None:
+        """Note that a pod has an address."""
+        self._held[address] = uid
+
+    def release(self, uid: str, address: str) -> bool:
+        """Note that a pod has its address no more; tells whether it had it."""
+        if self._held.get(address) != uid:
+            return False
+        del self._held[address]
+        return True
+
 
 class PodAddresses:
-    """The addresses of one node's pods, by UID; ``cidr`` is the node's own range, "" if none."""
+    """The addresses of one node's pods; ``cidr`` is the node's own range, "" if it has none."""
 
     def __init__(self, blocks: Blocks, cidr: str) -> None:
         self._blocks = blocks
         self._fresh: Iterator[IPv4Address] = iter(_range(cidr))
         self._free: deque[str] = deque()
-        self._given: dict[str, str] = {}
-        self._held: dict[str, str] = {}
 
-    def of(self, uid: str) -> str:
-        """Give a pod's address; it gets one if it has none."""
-        address = self._given.get(uid)
-        return address if address is not None else self.keep(uid, self._next())
-
-    def keep(self, uid: str, address: str) -> str:
-        """Note that a pod has an address already."""
-        self._given[uid] = address
-        self._held[address] = uid
+    def give(self, uid: str) -> str:
+        """Give a pod an address."""
+        address = self._next()
+        self._blocks.keep(uid, address)
         return address
 
-    def release(self, uid: str) -> None:
-        """Take back the address of a pod that is gone."""
-        address = self._given.pop(uid, None)
-        if address is not None and self._held.get(address) == uid:
-            del self._held[address]
+    def release(self, uid: str, address: str) -> None:
+        """Take back the address of a pod that has ended, if it has one still."""
+        if self._blocks.release(uid, address):
             self._free.append(address)
 
     def _next(self) -> str:
         while True:
             for fresh in self._fresh:
-                if str(fresh) not in self._held:
+                if self._blocks.is_free(str(fresh)):
                     return str(fresh)
             while self._free:
                 address = self._free.popleft()
-                if address not in self._held:
+                if self._blocks.is_free(address):
                     return address
             self._fresh = iter(_hosts(self._blocks.take()))
+
+
+class NodeAddresses:
+    """The addresses of all nodes."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, str] = {}
+        self._numbers = count()
+
+    def keep(self, name: str, address: str) -> None:
+        """Note that a node has an address."""
+        self._held[address] = name
+
+    def give(self, name: str) -> str:
+        """Give a node an address."""
+        address = next(each for each in map(node_address, self._numbers) if each not in self._held)
+        self.keep(name, address)
+        return address
+
+    def release(self, name: str, address: str) -> None:
+        """Note that a node is gone."""
+        if self._held.get(address) == name:
+            del self._held[address]
 
 
 def node_address(index: int) -> str:

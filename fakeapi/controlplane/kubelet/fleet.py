@@ -15,7 +15,7 @@ from extender.kube.clock import Clock
 from extender.kube.decoding import ObjectError
 from extender.kube.objects import decode_node as decode_facts
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controlplane.kubelet.addresses import Blocks, PodAddresses, node_address
+from fakeapi.controlplane.kubelet.addresses import Blocks, NodeAddresses, PodAddresses
 from fakeapi.controlplane.kubelet.durations import SECOND
 from fakeapi.controlplane.kubelet.hosts import Guest, Host
 from fakeapi.controlplane.kubelet.outfits import ScriptError
@@ -74,7 +74,7 @@ class Fleet:
         self._queue = queue
         self.add = queue.add
         self._blocks = Blocks()
-        self._count = 0
+        self._addresses = NodeAddresses()
 
     def node_script(self, node: Node) -> NodeScript:
         """Give a node's script; one that is wrong counts as none."""
@@ -98,43 +98,45 @@ class Fleet:
         return self.playbook.for_pod(meta.name, meta.namespace, pod.spec.node_name, meta.labels)
 
     def see_node(self, seen: Seen[Node]) -> None:
-        """Take a node on, or take over what has changed of it."""
+        """Take a node on, or take over what has changed of it, unless something newer is known."""
         node = seen.object
         name, meta = node.metadata.name, node.metadata
         host = self.hosts.get(name)
-        if host is not None and host.node.metadata.uid != meta.uid:
+        given_away = (meta.annotations or {}).get(SIMULATED) == "false"
+        if host is not None and (host.node.metadata.uid != meta.uid or given_away):
             self.lose_node(name)
             host = None
-        if (meta.annotations or {}).get(SIMULATED) == "false":
+        if given_away:
             return
         if host is None:
             self._take_on(seen)
-            return
-        if _version(meta) <= host.written:
-            return
-        self.take_over(host, seen)
-        self.add(Work("node", name))
+        else:
+            self.take_over_node(host, seen)
 
-    def take_over(self, host: Host, seen: Seen[Node]) -> None:
-        """Take over a newer state of a node."""
-        host.node, host.facts = seen.object, _facts(seen)
+    def take_over_node(self, host: Host, seen: Seen[Node]) -> None:
+        """Take over a newer state of a node; whatever others have written asks for a look at it."""
+        meta = seen.object.metadata
+        if meta.uid != host.node.metadata.uid or _version(meta) <= host.version:
+            return
+        host.node, host.facts, host.version = seen.object, _facts(seen), _version(meta)
         script = self.node_script(seen.object)
         if script != host.script:
             host.play(script, self._clock.now_ns())
             self.look_for_pressure(host)
+        self.add(Work("node", host.name))
 
     def turn_back_node(self, meta: Meta) -> None:
-        """Forget what has been written of a node if it is older than that: it registers anew."""
+        """Forget what is known of a node if it is older than that: it registers anew."""
         host = self.hosts.get(meta.name)
-        if host is not None and _version(meta) < host.written:
-            host.written = 0
+        if host is not None and _version(meta) < host.version:
+            host.version = 0
             host.held = {}
 
     def turn_back_pod(self, meta: Meta) -> None:
-        """Forget what has been written of a pod if it is older than that: it is written again."""
+        """Forget what is known of a pod if it is older than that: it is written again."""
         _, guest = self.guests.get(meta.uid, (None, None))
-        if guest is not None and _version(meta) < guest.written:
-            guest.written = guest.shown = 0
+        if guest is not None and _version(meta) < guest.version:
+            guest.version = guest.shown = 0
             guest.left = False
 
     def look_for_pressure(self, host: Host, guest: Guest | None = None) -> None:
@@ -143,6 +145,10 @@ class Fleet:
         host.note_unrest(now, guest)
         left = INTERVAL_NS - (now - host.began) % INTERVAL_NS
         self._queue.add_after(Work("pressure", host.name), left / SECOND)
+
+    def settle_down(self, host: Host) -> None:
+        """Give a node an address, unless it has one: by now all are known that others have."""
+        host.address = host.address or self._addresses.give(host.name)
 
     def speaks(self, name: str) -> bool:
         """Tell whether a node's kubelet says anything now."""
@@ -161,28 +167,46 @@ class Fleet:
             return
         for uid in host.guests:
             del self.guests[uid]
+        self._addresses.release(name, host.address)
         for uid in host.waiting:
             self._strays.setdefault(name, {})[uid] = self.newcomers.pop(uid).seen
         self.returning[name] = None
         self.add(Work("node", name))
 
     def see_pod(self, seen: Seen[Pod]) -> None:
-        """Take a pod in, or take over what has changed of it."""
+        """Take a pod in, or take over what has changed of it, unless something newer is known."""
         pod = seen.object
         uid, name = pod.metadata.uid, pod.spec.node_name
         known = self.guests.get(uid)
         if known is not None:
-            self._take_over(known[1], seen)
+            self.take_over_pod(*known, seen)
         elif uid in self.newcomers:
             self.newcomers[uid].seen = seen
         elif not name or (pod.finished and not pod.metadata.deleting):
             self._strays.get(name, {}).pop(uid, None)
         elif name not in self.hosts:
+            self._keep_address(pod)
             self._strays.setdefault(name, {})[uid] = seen
         else:
+            self._keep_address(pod)
             self.newcomers[uid] = Newcomer(seen)
             self.hosts[name].waiting[uid] = None
             self.add(Work("pod", uid))
+
+    def take_over_pod(self, host: Host, guest: Guest, seen: Seen[Pod]) -> None:
+        """Take over a newer state of a pod; whatever others have written asks for a look at it."""
+        pod = seen.object
+        if _version(pod.metadata) <= guest.version:
+            return
+        guest.life.pod, guest.version = pod, _version(pod.metadata)
+        script = self.pod_script(pod)
+        if script != guest.life.script:
+            guest.life.play(script, self._clock.now_ns())
+            self.look_for_pressure(host, guest)
+        if guest.report.contradicted(pod.status.conditions) or pod.status.phase != guest.phase:
+            guest.shown = 0
+        pod.forget_details()
+        self.add(Work("pod", pod.metadata.uid))
 
     def lose_pod(self, pod: Pod) -> None:
         """Forget a pod that is no more."""
@@ -191,11 +215,12 @@ class Fleet:
         self._strays.get(pod.spec.node_name, {}).pop(uid, None)
         known = self.guests.pop(uid, None)
         if known is not None:
-            host, _ = known
+            host, guest = known
             del host.guests[uid]
             host.evicting.pop(uid, None)
-            host.addresses.release(uid)
+            host.addresses.release(uid, guest.address)
             host.room.leave(uid)
+        self._blocks.release(uid, pod.status.pod_ip)
         self.make_way(uid)
 
     def turn_away(self, pod: Pod) -> None:
@@ -236,33 +261,25 @@ class Fleet:
         node, now = seen.object, self._clock.now_ns()
         name = node.metadata.name
         told = [a.address for a in node.status.addresses or () if a.type == "InternalIP"]
+        if told:
+            self._addresses.keep(name, told[0])
         self.hosts[name] = Host(
-            index=self._count,
             node=node,
             facts=_facts(seen),
             script=self.node_script(node),
             began=now,
-            address=told[0] if told else node_address(self._count),
+            address=told[0] if told else "",
             addresses=PodAddresses(self._blocks, node.spec.pod_cidr),
+            version=_version(node.metadata),
         )
-        self._count += 1
         self.add(Work("node", name))
         for stray in self._strays.pop(name, {}).values():
             self.see_pod(stray)
 
-    def _take_over(self, guest: Guest, seen: Seen[Pod]) -> None:
-        """Take over a newer state of a pod; whatever others have written asks for a look at it."""
-        pod = seen.object
-        if _version(pod.metadata) <= guest.written:
-            return
-        guest.life.pod = pod
-        script = self.pod_script(pod)
-        if script != guest.life.script:
-            guest.life.play(script, self._clock.now_ns())
-        if guest.report.contradicted(pod.status.conditions) or pod.status.phase != guest.phase:
-            guest.shown = 0
-        pod.forget_details()
-        self.add(Work("pod", pod.metadata.uid))
+    def _keep_address(self, pod: Pod) -> None:
+        """Note the address that a pod has from a kubelet before us."""
+        if pod.status.pod_ip and not pod.spec.host_network:
+            self._blocks.keep(pod.metadata.uid, pod.status.pod_ip)
 
 
 class NodeSink:

@@ -26,23 +26,25 @@ from policies.quantity import units
 class Guest:
     """A pod on a node: its life, what has been written of it, and what it takes.
 
-    ``written`` is the version that the last write gave it, ``phase`` the one that was written, and
-    ``shown`` the hash of all that was written (0: it is to be written again). ``told`` are the
-    things that events have been written about, ``heeded`` the grace period of the delete that has
-    been heeded, in nanoseconds, ``left`` whether the last delete has been sent, ``cleaned`` whether
-    what was left of its containers has been deleted.
+    ``version`` is the newest that is known of it, ``phase`` the one that was written, and ``shown``
+    the hash of all that was written (0: it is to be written again). ``told`` are the things that
+    events have been written about, ``heeded`` the grace period of the delete that has been heeded,
+    in nanoseconds, ``left`` whether the last delete has been sent, ``cleaned`` whether what was left
+    of its containers has been deleted. ``address`` is the one that it was given; it is told to the
+    end, though somebody else may have it by then.
     """
 
     life: PodLife
     report: Report
     tenant: Tenant
-    written: int = 0
+    version: int = 0
     phase: str = ""
     shown: int = 0
     told: dict[str, None] = field(default_factory=dict)
     heeded: int = -1
     left: bool = False
     cleaned: bool = False
+    address: str = ""
 
     @property
     def pod(self) -> Pod:
@@ -56,7 +58,8 @@ class Host:
 
     ``guests`` are its pods by UID, ``waiting`` the UIDs of those that have not been let in yet.
     ``pressures`` are the conditions of pressure that it reports, ``held`` all conditions as they
-    were written last (empty: it has not registered), ``written`` the version that this gave it.
+    were written last (empty: it has not registered), ``version`` the newest that is known of it.
+    ``address`` is "" before it registers, unless it was told.
     ``quiet`` tells that it has missed something while silent, ``problem`` what is wrong with its
     script.
 
@@ -65,7 +68,6 @@ class Host:
     ``cleared`` how many bytes of images it has deleted.
     """
 
-    index: int
     node: Node
     facts: Facts
     script: NodeScript
@@ -77,7 +79,7 @@ class Host:
     waiting: dict[str, None] = field(default_factory=dict)
     pressures: tuple[str, ...] = ()
     held: dict[str, bool] = field(default_factory=dict)
-    written: int = 0
+    version: int = 0
     quiet: bool = False
     problem: str = ""
     eviction: State = field(default_factory=State)
@@ -116,12 +118,11 @@ class Host:
 
     def place(self, guest: Guest) -> Place:
         """Give where a pod is; it has an address once its containers may be started."""
-        life = guest.life
-        if not life.sandbox:
-            return Place(self.address, self.address if life.pod.spec.host_network else "")
-        if life.pod.spec.host_network:
+        if guest.pod.spec.host_network:
             return Place(self.address, self.address)
-        return Place(self.address, self.addresses.of(life.pod.metadata.uid))
+        if guest.life.sandbox and not guest.address:
+            guest.address = self.addresses.give(guest.pod.metadata.uid)
+        return Place(self.address, guest.address)
 
     def use(self, name: str, now: int) -> int:
         """Give how much the node itself uses of something, beside its pods."""

@@ -11,7 +11,6 @@ from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client, PatchType, Selection
 from extender.kube.clock import Clock
 from extender.kube.events import EventRecorder
-from extender.kube.metadata import decode_partial
 from extender.kube.resources import NODES, PODS, ObjectPath
 from extender.kube.transport import TransportError
 from fakeapi.controlplane.kubelet.durations import SECOND
@@ -51,7 +50,7 @@ class NodeSyncs:
                 try:
                     await self._client.create(NODES.collection(), body, bytes)
                 except ApiError as error:
-                    if error.status != 409:
+                    if error.reason != "AlreadyExists":
                         raise
 
     async def sync(self, name: str) -> float | None:
@@ -76,8 +75,8 @@ class NodeSyncs:
         # The next one comes in five minutes; of a node that is gone the watch will tell.
         with suppress(ApiError, MalformedError, TransportError):
             path, body = _status_of(name), orjson.dumps(heartbeat(_TYPES, now))
-            told = await self._client.patch(path, PatchType.STRATEGIC, body, decode_partial)
-            host.written = int(told.metadata.resource_version or 0)
+            seen = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
+            self._fleet.take_over_node(host, seen)  # with what others had written before
 
     async def _speak(self, host: Host, now: int) -> None:
         """Write what has changed of a node's status; of one that has just come, all of it."""
@@ -100,14 +99,16 @@ class NodeSyncs:
 
     async def _begin(self, host: Host, held: dict[str, bool], now: int) -> None:
         """Register a node: all of its status, as a kubelet that starts writes it."""
+        if host.name in self._fleet.returning:
+            await self._find_pods(host)
+            del self._fleet.returning[host.name]
+        self._fleet.settle_down(host)
         listed = conditions(host.node, held, now)
         status = {**full_status(host.node, host.address), "conditions": listed}
         await self._patch(host, {"status": status})
         host.held = held
         self._tell(host, "Starting", "Starting kubelet.")
         self._tell(host, EVENTS["Ready"][held["Ready"]])
-        if self._fleet.returning.pop(host.name, "") is None:
-            await self._find_pods(host)
         self._fleet.look_at_pods(host)  # those that were there before it
         self._fleet.look_for_pressure(host)
 
@@ -121,9 +122,7 @@ class NodeSyncs:
         """Patch a node's status, and take over what comes of it; raises ApiError."""
         path, body = _status_of(host.name), orjson.dumps(patch)
         seen = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
-        if seen.object.metadata.uid == host.node.metadata.uid:
-            self._fleet.take_over(host, seen)
-            host.written = int(seen.object.metadata.resource_version or 0)
+        self._fleet.take_over_node(host, seen)
 
     def _tell(self, host: Host, reason: str, message: str = "") -> None:
         if self._recorder is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 import orjson
 
@@ -12,7 +11,6 @@ from extender.kube.client import Client, PatchType
 from extender.kube.clock import Clock
 from extender.kube.decoding import ObjectError
 from extender.kube.events import EventRecorder
-from extender.kube.metadata import decode_partial
 from extender.kube.pods import decode_pod as decode_model
 from extender.kube.resources import PODS, ObjectPath
 from fakeapi.controlplane.kubelet.admission import Rejection, admit
@@ -24,13 +22,10 @@ from fakeapi.controlplane.kubelet.lives import Ending, PodLife
 from fakeapi.controlplane.kubelet.preemption import DISRUPTION, MESSAGE, PREEMPTING
 from fakeapi.controlplane.kubelet.pressure import under_pressure
 from fakeapi.controlplane.kubelet.rooms import Tenant
-from fakeapi.controlplane.kubelet.shapes import Meta, Pod
+from fakeapi.controlplane.kubelet.shapes import Meta, Pod, Seen, decode_pod
 from fakeapi.controlplane.kubelet.statuses import Report, rejection_patch, status_patch
 from fakeapi.controlplane.kubelet.stories import Story, stories
 from policies.upstream import NEWEST
-
-_GONE: Final = (404, 409, 422)
-"""What the server says where a pod is not there any more, or another one in its place."""
 
 
 class PodSyncs:
@@ -95,14 +90,10 @@ class PodSyncs:
     def _welcome(self, host: Host, pod: Pod, tenant: Tenant, now: int) -> None:
         """Begin a pod's life here, or go on with it."""
         script, report = self._fleet.pod_script(pod), Report.read(pod.status.conditions)
-        if _has_lived(pod):
-            life = adopt(pod, script, now)
-            if pod.status.pod_ip and not pod.spec.host_network:
-                host.addresses.keep(pod.metadata.uid, pod.status.pod_ip)
-        else:
-            life = PodLife.admit(pod, script, now)
+        begin = adopt if _has_lived(pod) else PodLife.admit
+        life = begin(pod, script, now)
         pod.forget_details()
-        self._fleet.settle_in(host, Guest(life, report, tenant))
+        self._fleet.settle_in(host, Guest(life, report, tenant, address=pod.status.pod_ip))
 
     def _heed_others(self, guest: Guest, now: int) -> None:
         """End a pod that has been told to go, or of which others say that it has ended."""
@@ -119,11 +110,11 @@ class PodSyncs:
         patch = status_patch(guest.life, guest.report, host.place(guest), now)
         body = orjson.dumps(patch)
         if hash(body) != guest.shown:
-            written = await self._patch(guest.pod, body)
-            if written is None:
+            seen = await self._patch(guest.pod, body)
+            if seen is None:
                 return
             guest.shown, guest.phase = hash(body), patch["status"]["phase"]
-            guest.written = written
+            self._fleet.take_over_pod(host, guest, seen)  # with what others had written before
             self._fleet.look_for_pressure(host, guest)
         told = {story.key: story for story in stories(guest.life, now)}
         new = [story for key, story in told.items() if key not in guest.told]
@@ -136,20 +127,19 @@ class PodSyncs:
         meta = guest.pod.metadata
         if not meta.deleting or guest.left:
             return
-        guest.left = True
         try:
             await self._client.delete(_path(meta), uid=meta.uid, grace_period_seconds=0)
         except ApiError as error:
-            if error.status not in _GONE:
-                guest.left = False
+            if error.status != 404:
                 raise
+        guest.left = True
 
     def _check_out(self, host: Host, guest: Guest) -> None:
         """Give back what a pod took that has ended."""
         uid = guest.pod.metadata.uid
         host.evicting.pop(uid, None)
         host.room.leave(uid)
-        host.addresses.release(uid)
+        host.addresses.release(uid, guest.address)
         self._fleet.make_way(uid)
 
     async def _reject(self, pod: Pod, why: Rejection, now: int) -> None:
@@ -168,16 +158,18 @@ class PodSyncs:
             guest.life.end(Ending(now, deadline, PREEMPTING, MESSAGE, DISRUPTION))
             self._fleet.add(Work("pod", uid))
 
-    async def _patch(self, pod: Pod, body: bytes) -> int | None:
-        """Patch a pod's status; gives the version that it then has, None if the pod is gone."""
+    async def _patch(self, pod: Pod, body: bytes) -> Seen[Pod] | None:
+        """Patch a pod's status; gives the pod as it then is, None if it is gone.
+
+        Another pod in its place is a conflict, and tried again until the watch tells of it.
+        """
         path = _path(pod.metadata).subresource("status")
         try:
-            raw = await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
+            return await self._client.patch(path, PatchType.STRATEGIC, body, decode_pod)
         except ApiError as error:
-            if error.status in _GONE:
+            if error.status == 404:
                 return None
             raise
-        return int(decode_partial(raw).metadata.resource_version or 0)
 
     def _tell(self, pod: Pod, story: Story) -> None:
         if self._recorder is None:

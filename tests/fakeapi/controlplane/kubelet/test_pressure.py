@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extender.kube.resources import NODES
+from extender.kube.resources import NODES, PODS
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node, pod
 from tests.fakeapi.controlplane.stage import Document
@@ -150,6 +150,24 @@ async def test_a_volume_over_its_limit_costs_the_pod(stage: KubeletStage) -> Non
     assert status["message"] == 'Usage of EmptyDir volume "data" exceeds the limit "1Gi". '
     assert "DisruptionTarget" not in [c["type"] for c in status["conditions"]]
     assert (await stage.conditions("n"))["DiskPressure"] == "False"
+
+
+async def test_a_pod_that_is_given_another_script_may_have_to_go(stage: KubeletStage) -> None:
+    await stage.run(pod("p"))
+    await stage.passes(60)
+    await stage.say(PODS, "p", "{stages: [{memory: 2000Mi}]}")
+    await stage.passes(30)
+    assert await stage.phases() == {"p": "Failed"}
+
+
+async def test_a_silent_node_evicts_and_says_so_later(stage: KubeletStage) -> None:
+    await stage.say(NODES, "n", "{stages: [{silent: true}, {after: 120s, silent: false}]}")
+    await stage.run(pod("late"))
+    before = stage.cluster.api.store.version
+    await stage.passes(5)
+    assert stage.cluster.api.store.version == before
+    await stage.passes(130)
+    assert await stage.phases() == {"late": "Running*"}
 
 
 async def test_process_ids_run_out(stage: KubeletStage) -> None:
