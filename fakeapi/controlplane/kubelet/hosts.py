@@ -29,9 +29,9 @@ class Guest:
     ``version`` is the newest that is known of it, ``phase`` the one that was written, and ``shown``
     the hash of all that was written (0: it is to be written again). ``told`` are the things that
     events have been written about, ``heeded`` the grace period of the delete that has been heeded,
-    in nanoseconds, ``left`` whether the last delete has been sent, ``cleaned`` whether what was left
-    of its containers has been deleted. ``address`` is the one that it was given; it is told to the
-    end, though somebody else may have it by then.
+    in nanoseconds, ``left`` whether the last delete has been sent, ``cleaned`` whether what was
+    left of its containers has been deleted. ``address`` is the one that it was given; it is told to
+    the end, though somebody else may have it by then.
     """
 
     life: PodLife

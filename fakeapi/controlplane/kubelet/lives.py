@@ -12,7 +12,8 @@ A life is moved on by :meth:`PodLife.advance`, which lets everything happen that
 own time; so a kubelet that was away finds what has happened meanwhile.
 
 Sources: computePodActions in pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncTerminatingPod in
-pkg/kubelet/kubelet.go, TerminatePod in pkg/kubelet/status/status_manager.go.
+pkg/kubelet/kubelet.go, calculateEffectiveGracePeriod in pkg/kubelet/pod_workers.go, TerminatePod in
+pkg/kubelet/status/status_manager.go.
 """
 
 from __future__ import annotations
@@ -114,10 +115,14 @@ class PodLife:
         self.seen = max(self.seen, now)
 
     def end(self, ending: Ending) -> None:
-        """Tell it to end; if it has been told before, the earlier deadline counts."""
+        """Tell it to end; if it has been told before, the earlier deadline counts.
+
+        A second is the least that it is given.
+        """
         if self.ended is not None:
             return
         known = self.ending
+        ending = replace(ending, deadline=max(ending.deadline, ending.at + SECOND))
         if known is not None:
             ending = replace(known, deadline=min(known.deadline, ending.deadline))
         self.ending = ending

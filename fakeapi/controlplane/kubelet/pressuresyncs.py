@@ -46,7 +46,7 @@ class PressureSyncs:
             return _POLL_SECONDS
         sync = glance(host, now) or play(host, await self._active(host), now)
         host.eviction = sync.state
-        if sync.event and self._recorder is not None:
+        if sync.event and self._recorder is not None and not host.silent(now):
             self._recorder.warning(host.node.reference, THRESHOLD_MET, sync.event)
         for eviction in sync.evictions:
             self._evict(host, eviction, now)

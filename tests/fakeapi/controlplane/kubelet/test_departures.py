@@ -90,6 +90,17 @@ async def test_finalizers_hold_a_pod_that_has_stopped(stage: KubeletStage) -> No
     assert "p" not in await stage.phases()
 
 
+async def test_a_second_is_the_least_that_a_pod_is_given(stage: KubeletStage) -> None:
+    held = pod("p", script="{stop: 100s}", finalizers=["example.com/hold"])
+    await stage.run(held)
+    await stage.passes(5)
+    await stage.tell_to_go("p", 0)
+    await stage.passes(0.9)
+    assert await stage.phases() == {"p": "Running*"}
+    await stage.passes(0.2)
+    assert await stage.phases() == {"p": "Failed"}
+
+
 async def test_a_pod_that_is_told_to_go_before_it_starts(stage: KubeletStage) -> None:
     await stage.run(pod("p", script="{start: 60s}", finalizers=["example.com/hold"]))
     await stage.passes(5)

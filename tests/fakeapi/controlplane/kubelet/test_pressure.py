@@ -161,13 +161,19 @@ async def test_a_pod_that_is_given_another_script_may_have_to_go(stage: KubeletS
 
 
 async def test_a_silent_node_evicts_and_says_so_later(stage: KubeletStage) -> None:
-    await stage.say(NODES, "n", "{stages: [{silent: true}, {after: 120s, silent: false}]}")
-    await stage.run(pod("late"))
+    await stage.say(
+        NODES, "n", "{stages: [{after: 20s, silent: true}, {after: 90s, silent: false}]}"
+    )
+    await stage.run(using("greedy", "", "{stages: [{}, {after: 40s, memory: 2000Mi}]}"))
+    await stage.passes(30)
     before = stage.cluster.api.store.version
-    await stage.passes(5)
+    await stage.passes(70)
     assert stage.cluster.api.store.version == before
-    await stage.passes(130)
-    assert await stage.phases() == {"late": "Running*"}
+    await stage.passes(30)
+    ended = (await stage.status("greedy"))["containerStatuses"][0]["state"]["terminated"]
+    assert ended["finishedAt"] < "2026-01-01T00:01:00Z"
+    assert (await stage.status("greedy"))["reason"] == "Evicted"
+    assert (await stage.conditions("n"))["MemoryPressure"] == "True"
 
 
 async def test_process_ids_run_out(stage: KubeletStage) -> None:
