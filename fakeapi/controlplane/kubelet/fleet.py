@@ -198,6 +198,8 @@ class Fleet:
         pod = seen.object
         if _version(pod.metadata) <= guest.version:
             return
+        if _evicted_by(pod) != _evicted_by(guest.pod):
+            guest.evictable = None
         guest.life.pod, guest.version = pod, _version(pod.metadata)
         script = self.pod_script(pod)
         if script != guest.life.script:
@@ -328,6 +330,11 @@ class PodSink:
     def remove(self, item: Seen[Pod]) -> None:
         """Forget a pod."""
         self._fleet.lose_pod(item.object)
+
+
+def _evicted_by(pod: Pod) -> tuple[object, ...]:
+    """Give what tells whether a pod is another one to eviction than it was."""
+    return pod.metadata.generation, pod.metadata.annotations
 
 
 def _version(meta: Meta) -> int:

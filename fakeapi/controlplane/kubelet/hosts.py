@@ -18,6 +18,7 @@ from fakeapi.controlplane.kubelet.statuses import Place, Report
 from fakeapi.controlplane.kubelet.usage import NODE, amount, curve_of
 from policies.eviction.filesystems import Reclaim
 from policies.eviction.hysteresis import State
+from policies.eviction.pods import EvictablePod
 from policies.model import Node as Facts
 from policies.quantity import units
 
@@ -31,7 +32,8 @@ class Guest:
     events have been written about, ``heeded`` the grace period of the delete that has been heeded,
     in nanoseconds, ``left`` whether the last delete has been sent, ``cleaned`` whether what was
     left of its containers has been deleted. ``address`` is the one that it was given; it is told to
-    the end, though somebody else may have it by then.
+    the end, though somebody else may have it by then. ``evictable`` is what eviction reads of it,
+    once that was asked for, so that a node can evict while the API server is not to be had.
     """
 
     life: PodLife
@@ -45,6 +47,7 @@ class Guest:
     left: bool = False
     cleaned: bool = False
     address: str = ""
+    evictable: EvictablePod | None = None
 
     @property
     def pod(self) -> Pod:

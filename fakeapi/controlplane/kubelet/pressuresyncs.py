@@ -17,6 +17,7 @@ from fakeapi.controlplane.kubelet.fleet import Fleet, Work
 from fakeapi.controlplane.kubelet.hosts import Host
 from fakeapi.controlplane.kubelet.lives import Ending
 from fakeapi.controlplane.kubelet.pressure import glance, play, rests
+from fakeapi.controlplane.kubelet.shapes import Meta
 from policies.eviction.configuration import CLEANUP_NS, INTERVAL_NS
 from policies.eviction.messages import REASON, THRESHOLD_MET, Eviction
 from policies.eviction.pods import EvictablePod
@@ -73,19 +74,24 @@ class PressureSyncs:
         self._fleet.add(Work("pod", eviction.pod.uid))
 
     async def _active(self, host: Host) -> Sequence[EvictablePod]:
-        """Give the pods that have not ended, as the API server has them."""
+        """Give the pods that have not ended, as the API server had them when first asked."""
         active = []
         for guest in [each for each in host.guests.values() if each.life.ended is None]:
-            meta = guest.pod.metadata
-            try:
-                raw = await self._client.get(PODS.object(meta.name, meta.namespace), bytes)
-                pod = decode_evictable(raw, NEWEST_EVICTION)
-            except ApiError as error:
-                if error.status != 404:
-                    raise
-            except ObjectError:
-                continue
-            else:
-                if pod.uid == meta.uid:
-                    active.append(pod)
+            if guest.evictable is None:
+                guest.evictable = await self._look_up(guest.pod.metadata)
+            if guest.evictable is not None:
+                active.append(guest.evictable)
         return active
+
+    async def _look_up(self, meta: Meta) -> EvictablePod | None:
+        """Give what eviction reads of a pod; None if it is gone, or makes no sense."""
+        try:
+            raw = await self._client.get(PODS.object(meta.name, meta.namespace), bytes)
+            pod = decode_evictable(raw, NEWEST_EVICTION)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+        except ObjectError:
+            return None
+        return pod if pod.uid == meta.uid else None
