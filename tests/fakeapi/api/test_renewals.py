@@ -301,6 +301,16 @@ def test_a_patch_of_no_version_is_as_good_as_any(cluster: Cluster, version: str 
     assert {c["lastHeartbeatTime"] for c in conditions} == {"2026-01-01T00:00:30Z"}
 
 
+def test_what_looks_like_a_mark_is_no_mark(cluster: Cluster) -> None:
+    mark = {"metadata": {"annotations": {"a": "\ue000version\ue000"}}}
+    cluster.ask("PATCH", f"{NODE}/n", mark, MERGE, "a/1")
+    cluster.turn("True")
+    for second in (10, 20, 30):
+        cluster.clock.seconds = second
+        cluster.beat()
+    assert cluster.told[f"{NODE}/n"]["metadata"]["annotations"] == {"a": "\ue000version\ue000"}
+
+
 agents = st.sampled_from(["kubelet/v1", "kubelet/v1", "kubelet/v1", "zealot/v1", "curl/8"])
 acts = st.one_of(
     st.tuples(st.just("renew"), agents),

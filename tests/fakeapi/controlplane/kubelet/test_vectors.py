@@ -1,0 +1,125 @@
+"""Upstream's scenarios of node pressure, played by simulated nodes that use what they say.
+
+A node can be made to have what a step says is left of its memory or process IDs, and its pods what
+it says of them. Steps in which cleaning up gives something back, disks that grow and stats that are
+old are nothing that a simulated node can be told to have; tests/policies plays these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from extender.eviction.scenario import Scenario
+from extender.eviction.scenario_file import decode_scenario
+from extender.kube.manifests import Document
+from fakeapi.clock import START_NS
+from fakeapi.controlplane.kubelet.addresses import Blocks, PodAddresses
+from fakeapi.controlplane.kubelet.curves import Step
+from fakeapi.controlplane.kubelet.hosts import Guest, Host
+from fakeapi.controlplane.kubelet.lives import PodLife
+from fakeapi.controlplane.kubelet.pressure import play
+from fakeapi.controlplane.kubelet.rooms import Tenant
+from fakeapi.controlplane.kubelet.scripts import ContainerScript, NodeScript, PodScript, Run
+from fakeapi.controlplane.kubelet.shapes import Meta, Node, NodeStatus, decode_pod
+from fakeapi.controlplane.kubelet.statuses import Report
+from fakeapi.controlplane.kubelet.summaries import MOST_PROCESSES
+from policies.eviction.configuration import planned
+from policies.eviction.releases import NEWEST_EVICTION
+from policies.model import NOTHING
+from policies.model import Node as Facts
+from tests.builders import encoded
+
+SECOND: Final = 10**9
+MEMORY: Final = 2**40
+FILE: Final = Path(__file__).parents[3] / "vectors" / "eviction.json"
+Case = Mapping[str, Any]
+
+
+def cases() -> Iterator[Case]:
+    for case in msgspec.json.decode(FILE.read_bytes())["cases"]:
+        if case["table"] == "managerScenario" and "stale" not in case["name"]:
+            signals = {each["signal"] for each in case["config"]["thresholds"]}
+            if signals and signals <= {"memory.available", "pid.available"}:
+                yield case
+
+
+def used_by(summary: Mapping[str, Any], uid: str) -> dict[str, int]:
+    """Give what a step says that a pod uses."""
+    for each in summary.get("pods", ()):
+        if each["podRef"]["uid"] == uid:
+            memory = each.get("memory", {}).get("workingSetBytes", 0)
+            return {
+                "memory": memory,
+                "processes": each.get("process_stats", {}).get("process_count", 0),
+            }
+    return {"memory": 0, "processes": 0}
+
+
+def left(summary: Mapping[str, Any]) -> dict[str, int]:
+    """Give what a step says that is left."""
+    node = summary["node"]
+    pids = node.get("rlimit", {"maxpid": MOST_PROCESSES, "curproc": 0})
+    memory = node.get("memory", {}).get("availableBytes", MEMORY // 2)
+    return {"memory": memory, "processes": pids["maxpid"] - pids["curproc"]}
+
+
+def steps(times: list[int], amounts: list[dict[str, int]]) -> dict[str, tuple[Step, ...]]:
+    return {
+        name: tuple(Step(at, each[name], 0) for at, each in zip(times, amounts, strict=True))
+        for name in ("memory", "processes")
+    }
+
+
+def host_of(case: Case, scenario: Scenario, times: list[int]) -> Host:
+    """Give a node with pods that use what the steps say at their times."""
+    summaries = [step["summary"] for step in case["steps"]]
+    uids = [each["metadata"]["uid"] for each in case["pods"]]
+    used = {uid: [used_by(summary, uid) for summary in summaries] for uid in uids}
+    own = [
+        {
+            name: total - left(summary)[name] - sum(each[index][name] for each in used.values())
+            for name, total in (("memory", MEMORY), ("processes", MOST_PROCESSES))
+        }
+        for index, summary in enumerate(summaries)
+    ]
+    assert all(amount >= 0 for each in own for amount in each.values())
+    amounts: dict[str, str | int | float] = {"memory": MEMORY, "ephemeral-storage": "100Gi"}
+    host = Host(
+        node=Node(Meta(name="n"), status=NodeStatus(capacity=amounts, allocatable=amounts)),
+        facts=Facts("n"),
+        script=NodeScript(steps=steps(times, own), plan=planned(scenario.configuration)),
+        began=START_NS,
+        address="",
+        addresses=PodAddresses(Blocks(), ""),
+    )
+    for document in case["pods"]:
+        pod = decode_pod(msgspec.Raw(encoded(document))).object
+        uid = pod.metadata.uid
+        script = PodScript(0, ContainerScript((Run(steps=steps(times, used[uid])),)))
+        life = PodLife.admit(pod, script, START_NS)
+        life.settle(START_NS)
+        host.guests[uid] = Guest(life, Report(), Tenant(uid, NOTHING, frozenset()))
+    return host
+
+
+def test_there_are_scenarios_for_simulated_nodes() -> None:
+    assert len(list(cases())) >= 6
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=lambda case: case["name"])
+def test_a_simulated_node_does_what_upstreams_kubelet_does(case: Case) -> None:
+    times = [at * SECOND for at in accumulate(step["advanceSeconds"] for step in case["steps"])]
+    scenario = decode_scenario(Document(encoded(case), case["name"]), NEWEST_EVICTION)
+    host = host_of(case, scenario, times)
+    for at, expected in zip(times, case["expect"]["steps"], strict=True):
+        sync = play(host, scenario.pods, START_NS + at)
+        host.eviction = sync.state
+        gone = [(each.pod.name, each.grace_seconds) for each in sync.evictions]
+        assert list(sync.state.pressures) == sorted(expected["nodeConditions"])
+        assert gone == [(each["pod"], each["gracePeriodSeconds"]) for each in expected["evicted"]]
