@@ -9,13 +9,13 @@ one before it but for times. What the whole way (decoding, defaults, owners of f
     sent     the same, with                             "renewTime":"…:10.000000Z"
     stored   … "resourceVersion":"9" … "time":"…:10Z" … "renewTime":"…:10.000000Z" …
 
-It is learned only from a write that changed nothing else: between the states before and after it
-there is no difference but the version, the time of the writer's entry in managedFields (the last
-one, where it stays), and the *beat*, a time that is stored as it was sent. The whole way never
-looks into these three, but to see that the version is the newest, that the beat has changed, and
-how entries are ordered by time. So the next request of the same form, by the same client, upon what
-this one has left, comes to the same form again. Clients that want to see anything but the object as
-it is (a Table, YAML, indentation) are not learned from.
+It is learned only from a write that changed the *beat*, a time that is stored as it was sent, and
+nothing else: between the states before and after it there is no other difference but the version
+and the time of the writer's entry in managedFields (the last one, where it stays). The whole way
+never looks into these three, but to see that the version is the newest, that the beat has changed,
+and how entries are ordered by time. So the next request of the same form, by the same client, upon
+what this one has left, comes to the same form again. Clients that want to see anything but the
+object as it is (a Table, YAML, indentation) are not learned from.
 
 Whatever is otherwise goes the whole way, which is the specification: nothing here decides anything,
 and tests hold both ways against each other.
@@ -163,9 +163,13 @@ class _Heartbeat:
 
     def beat(self, document: Document, sent: Document) -> str:
         """Give the beat of a document; "" if there is none, or more than one."""
-        found = {str(each.get(self.name)) for each in self.holders(document, sent)}
+        found = self.beats(document, sent)
         [beat] = found if len(found) == 1 else [""]
         return beat if _BEAT.fullmatch(beat.encode()) else ""
+
+    def beats(self, document: Document, sent: Document) -> set[str]:
+        """Give all beats of a document."""
+        return {str(each.get(self.name)) for each in self.holders(document, sent)}
 
 
 def _spec(document: Document, _sent: Document) -> Sequence[Any]:
@@ -196,6 +200,8 @@ def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | 
     beat = heartbeat.beat(sent, sent)
     if not beat or beat != heartbeat.beat(after, sent) or not _agree(sent, before):
         return None
+    if beat in heartbeat.beats(before, sent):
+        return None  # who owns what was not changed is another matter
     ours, theirs = _last_entry(before, write), _last_entry(after, write)
     if ours is None or theirs is None:
         return None

@@ -364,6 +364,12 @@ STORIES: dict[str, list[tuple[Any, ...]]] = {
         *(WAIT, RENEW, ("wait", 0.25), ("careless",), ("wait", 0.25), ("careless",)),
         *(WAIT, ("careless",), WAIT, ("careless",), LABEL, WAIT, ("careless",)),
     ],
+    "what another has written, written again": [
+        *(("renew", "curl/8"), RENEW, ("wait", 0.25), RENEW, WAIT, RENEW, WAIT, RENEW),
+    ],
+    "a condition that another has written, written again": [
+        *(("turn", "True"), WAIT, ("beat", TYPES[:1], "curl/8"), BEAT, WAIT, BEAT, WAIT, BEAT),
+    ],
     "the same time again": [WAIT, RENEW, WAIT, RENEW, WAIT, RENEW, RENEW, RENEW],
     "conditions that are told and others": [
         *(("turn", "True"), ("beat", ("New",), "zealot/v1"), WAIT, BEAT, WAIT, BEAT, WAIT, BEAT),
