@@ -11,7 +11,7 @@ Nothing here asks the code under test what is used, who is short of it, or who r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -209,7 +209,7 @@ class LeakingCluster(Stage):
         return found
 
 
-def _stays(pods: Sequence[Document]) -> Iterator[Stay]:
+def _stays(pods: Iterable[Document]) -> Iterator[Stay]:
     for each in pods:
         status = each["status"]
         [state] = [told["state"] for told in status.get("containerStatuses", ())] or [{}]

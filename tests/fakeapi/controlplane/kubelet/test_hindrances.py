@@ -114,3 +114,15 @@ async def test_pods_are_let_in_whatever_goes_wrong(stage: HinderedStage) -> None
         await stage.tell_to_go(f"p{index}")
     await stage.passes(120)
     assert await stage.phases() == {"p3": "Running*", "p4": "Running*", "big": "Failed"}
+
+
+async def test_pods_that_were_looked_up_once_go_though_none_can_be_looked_up(
+    stage: HinderedStage,
+) -> None:
+    hog = "{{start: 0, stages: [{{}}, {{after: {}s, memory: 7900Mi}}]}}"
+    await stage.run(*(pod(f"p{after}", script=hog.format(after)) for after in (10, 60)))
+    await stage.passes(50)
+    assert await stage.phases() == {"p10": "Failed", "p60": "Running*"}
+    stage.hinder(fault(500).on("get", "pods"))
+    await stage.passes(60)
+    assert await stage.phases() == {"p10": "Failed", "p60": "Failed"}
