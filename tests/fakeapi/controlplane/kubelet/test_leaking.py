@@ -40,8 +40,7 @@ PLAN = (
 )
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("resource", ["memory", "disk"])
+@pytest.mark.parametrize(("resource", "seed"), [("memory", 1), ("disk", 2)])
 async def test_with_faults_and_kubelets_that_start_anew(resource: str, seed: int) -> None:
     count, rng = 6, Random(seed)
     async with AsyncExitStack() as stack:
