@@ -20,8 +20,8 @@ fuzz: $(INSTALLED)  ## 22,500 random clusters: both engines decide the same
 e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
 	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
 
-conformance: $(GO)  ## build the controllers of a real kube-controller-manager, once
-	$(BIN)/python -m tests.conformance.build controllers
+conformance: $(GO)  ## build real controllers, and two releases of kube-scheduler, once
+	$(BIN)/python -m tests.conformance.build
 
 check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
 	$(BIN)/ruff check .

@@ -2,7 +2,8 @@
 
     python -m tests.conformance.build [PROGRAM]...
 
-Each is a ``main`` package of the Go module in this directory, which pins the release. What was
+Each is a ``main`` package of the Go module in this directory. ``go.mod`` pins the release; a name
+that ends with one, as ``scheduler-1.30`` does, is built with ``go-1.30.mod`` in its place. What was
 built stays in the user's cache directory, under a name made of all that it was built from.
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 MODULE: Final = Path(__file__).parent
-PROGRAMS: Final = ("controllers", "scheduler")
+PROGRAMS: Final = ("controllers", "scheduler", "scheduler-1.30")
 
 
 class NoGoError(LookupError):
@@ -58,13 +59,14 @@ def _build(name: str, path: Path) -> None:
     go = find_go()
     sys.stderr.write(f"building {name}, which takes minutes the first time\n")
     unfinished = path.with_suffix(".unfinished")
+    package, modules = _sources(name)
     flags = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(unfinished))
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",  # there may be no C compiler
         "GOTOOLCHAIN": os.environ.get("GOTOOLCHAIN", "auto"),  # a newer Go than the machine's
     }
-    command = ["nice", str(go), "build", *flags, f"./{name}"]
+    command = ["nice", str(go), "build", f"-modfile={modules}", *flags, f"./{package}"]
     if subprocess.run(command, cwd=MODULE, env=environment, check=False).returncode:
         raise BuildError(f"{name} was not built")
     unfinished.rename(path)
@@ -78,8 +80,16 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
+def _sources(name: str) -> tuple[str, str]:
+    """Give the package of a program, and the file that says of which modules it is made."""
+    package, _, release = name.partition("-")
+    return package, f"go-{release}.mod" if release else "go.mod"
+
+
 def _fingerprint(name: str) -> str:
-    sources = [MODULE / "go.mod", MODULE / "go.sum", *sorted((MODULE / name).glob("*.go"))]
+    package, modules = _sources(name)
+    pinned = MODULE / modules
+    sources = [pinned, pinned.with_suffix(".sum"), *sorted((MODULE / package).glob("*.go"))]
     return sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 

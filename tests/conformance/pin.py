@@ -1,5 +1,7 @@
 """Pin a release of Kubernetes: ``python -m tests.conformance.pin v1.37.0`` writes ``go.mod`` anew.
 
+``python -m tests.conformance.pin v1.30.14 go-1.30.mod`` does the same for programs of that release.
+
 ``k8s.io/kubernetes`` asks for its staging repositories at v0.0.0 and replaces them by folders that
 only its own checkout has. Whoever imports it has to say which release is meant: v0.X.Y for v1.X.Y.
 """
@@ -21,13 +23,14 @@ _RELEASE: Final = re.compile(r"v1\.(\d+\.\d+)")
 _STAGING: Final = "./staging/"
 
 
-def pin(release: str) -> None:
-    """Write ``go.mod`` and ``go.sum`` for a release such as v1.37.0, as the module proxy has it."""
+def pin(release: str, name: str = "go.mod") -> None:
+    """Write ``name``, and the sums beside it, for a release as the module proxy has it."""
     wanted = _go("mod", "download", f"{KUBERNETES}@{release}")
     upstream = _go("mod", "edit", str(Path(wanted["GoMod"])))
-    (MODULE / "go.mod").write_text(go_mod(release, upstream))
-    (MODULE / "go.sum").unlink(missing_ok=True)
-    subprocess.run([str(find_go()), "mod", "tidy"], cwd=MODULE, check=True)
+    modules = MODULE / name
+    modules.write_text(go_mod(release, upstream))
+    modules.with_suffix(".sum").unlink(missing_ok=True)
+    subprocess.run([str(find_go()), "mod", "tidy", f"-modfile={name}"], cwd=MODULE, check=True)
 
 
 def go_mod(release: str, upstream: dict[str, Any]) -> str:
@@ -56,4 +59,4 @@ def _go(*arguments: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    pin(sys.argv[1])
+    pin(*sys.argv[1:])

@@ -1,0 +1,118 @@
+"""A real kube-scheduler as a process, and the configuration that it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+AGENT: Final = "scheduler"
+"""What the User-Agent of its requests begins with: as the programs are called."""
+
+_UNHURRIED: Final = 100_000
+_SHOWN_BYTES: Final = 4_000
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """An extender as kube-scheduler's configuration has it; ``verbs`` are called below ``url``."""
+
+    url: str
+    verbs: Sequence[str] = ("filter", "preempt")
+    timeout_seconds: float = 5.0
+    ignorable: bool = False
+    managed_resources: Sequence[Document] = ()
+
+    def document(self) -> Document:
+        """Give its entry; it keeps nodes by itself, so that names are enough."""
+        return {
+            "urlPrefix": self.url,
+            **{f"{verb}Verb": verb for verb in self.verbs},
+            "nodeCacheCapable": True,
+            "httpTimeout": f"{self.timeout_seconds}s",
+            "ignorable": self.ignorable,
+            "managedResources": list(self.managed_resources),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How many candidates a preemption is content with: a share of the nodes, and at least so many.
+
+    The defaults are kube-scheduler's.
+    """
+
+    percentage: int = 10
+    absolute: int = 100
+
+
+EVERY_NODE: Final = Sampling(percentage=100)
+ONE_NODE: Final = Sampling(percentage=0, absolute=1)
+
+
+def configuration(
+    kubeconfig: Path, extenders: Sequence[Extender], sampling: Sampling = EVERY_NODE
+) -> Document:
+    """Give a KubeSchedulerConfiguration; requests are not held back, and nobody is to be elected.
+
+    Dry runs go one by one, so that no candidate enters beyond those that are asked for.
+    """
+    args = {
+        "minCandidateNodesPercentage": sampling.percentage,
+        "minCandidateNodesAbsolute": sampling.absolute,
+    }
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "parallelism": 1 if sampling == ONE_NODE else 16,
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {
+            "kubeconfig": str(kubeconfig),
+            "qps": _UNHURRIED,
+            "burst": _UNHURRIED,
+        },
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "pluginConfig": [{"name": "DefaultPreemption", "args": args}],
+            }
+        ],
+        "extenders": [extender.document() for extender in extenders],
+    }
+
+
+class SchedulerEndedError(RuntimeError):
+    """The scheduler ended by itself; the text is the end of its log."""
+
+
+@asynccontextmanager
+async def kube_scheduler(program: Path, given: Document) -> AsyncIterator[Process]:
+    """Run a kube-scheduler until the block ends.
+
+    Nothing tells when it is ready: whoever asks it for something waits for that. Raises
+    SchedulerEndedError.
+    """
+    with TemporaryDirectory(prefix="scheduler-") as name:
+        directory = Path(name)
+        config, log = directory / "config.json", directory / "log"
+        config.write_text(json.dumps(given))
+        command = (str(program), "--config", str(config), "--secure-port", "0")
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(*command, stdout=output, stderr=output)
+        try:
+            yield process
+        finally:
+            ended = process.returncode is not None
+            if not ended:
+                process.terminate()
+                await process.wait()
+            if ended:
+                raise SchedulerEndedError(log.read_bytes()[-_SHOWN_BYTES:].decode())

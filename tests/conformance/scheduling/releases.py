@@ -1,0 +1,25 @@
+"""The releases of kube-scheduler that scenarios are played with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.conformance.build import NoGoError, program
+
+RELEASES: Final[Mapping[str, str]] = {"1.37": "scheduler", "1.30": "scheduler-1.30"}
+"""Release → the program that is built for it."""
+
+
+def scheduler(release: str) -> Path:
+    """Give the kube-scheduler of a release; skips the test where there is no Go, but not in CI."""
+    try:
+        return program(RELEASES[release])
+    except NoGoError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(str(error))

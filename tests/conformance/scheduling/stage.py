@@ -1,0 +1,157 @@
+"""What a scenario of scheduling is played on: fakeapi, a real kube-scheduler, ``reprieve serve``.
+
+Each is a process of its own. There are no kubelets: a pod that was told to go stays, until
+the scenario lets it go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from fakeapi import FakeCluster
+from fakeapi.process import ProcessCluster
+from tests.conformance.objects import NAMESPACE, Document
+from tests.conformance.scheduling.kube_scheduler import (
+    AGENT,
+    EVERY_NODE,
+    Extender,
+    Sampling,
+    configuration,
+    kube_scheduler,
+)
+from tests.conformance.scheduling.pods import classes
+from tests.conformance.scheduling.relay import Relay, relay
+from tests.conformance.scheduling.serving import Served, served
+from tests.conformance.world import World, world
+
+_EVENTS: Final = "/events"
+_POD: Final = re.compile(rf"/api/v1/namespaces/{NAMESPACE}/pods/([^/]+)/?(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a scenario can do, and see."""
+
+    world: World
+    cluster: ProcessCluster
+    extender: Served
+    relay: Relay
+
+    def load(self, *objects: Mapping[str, Any]) -> None:
+        """Store objects as they are given."""
+        self.cluster.load(objects)
+
+    async def placed(self, *pods: str) -> dict[str, str]:
+        """Wait until pods have landed, and give where, by their names."""
+        await self.world.until(lambda: all(map(self.node_of, pods)))
+        return {pod: self.node_of(pod) for pod in pods}
+
+    async def nominated(self, *pods: str) -> dict[str, str]:
+        """Wait until pods have a node promised to them, and give which, by their names."""
+        await self.world.until(lambda: all(map(self.nomination_of, pods)))
+        return {pod: self.nomination_of(pod) for pod in pods}
+
+    async def refused(self, pod: str, why: str = "") -> str:
+        """Wait until it is said of a pod that it fits nowhere, and ``why``; gives the message."""
+        await self.world.until(lambda: bool(self.said_of(pod)) and why in self.said_of(pod))
+        return self.said_of(pod)
+
+    async def told_to_go(self, count: int) -> list[str]:
+        """Wait until so many pods were told to go, and give all that were, sorted."""
+        await self.world.until(lambda: len(self.leaving()) >= count)
+        return self.leaving()
+
+    async def let_go(self) -> None:
+        """Let all pods go that were told to."""
+        for pod in self.leaving():
+            await self.world.delete("Pod", pod, gracePeriodSeconds=0)
+
+    def leaving(self) -> list[str]:
+        """Name the pods that were told to go, and have not gone, sorted."""
+        going = (
+            p["metadata"] for p in self.world.all("Pod") if "deletionTimestamp" in p["metadata"]
+        )
+        return sorted(meta["name"] for meta in going)
+
+    def node_of(self, pod: str) -> str:
+        """Give where a pod is, or nothing."""
+        return str(self._part(pod, "spec").get("nodeName", ""))
+
+    def nomination_of(self, pod: str) -> str:
+        """Give which node is promised to a pod, or nothing."""
+        return str(self._part(pod, "status").get("nominatedNodeName", ""))
+
+    def said_of(self, pod: str) -> str:
+        """Give why a pod is not scheduled, or nothing."""
+        conditions = self._part(pod, "status").get("conditions", ())
+        told = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
+        return str(told[0]["message"]) if told else ""
+
+    def written(self) -> list[str]:
+        """Give what the scheduler has written of pods, as ``METHOD pod/subresource``, in order."""
+        return [
+            f"{each.method} {'/'.join(filter(None, found.groups()))}"
+            for each in self.cluster.requests
+            if each.user_agent.startswith(AGENT) and each.method != "GET"
+            if (found := _POD.fullmatch(each.path))
+        ]
+
+    def removed(self) -> list[str]:
+        """Name whom the scheduler has told to go, as the server has seen it, sorted."""
+        writes = map(str.split, self.written())
+        return sorted(pod for method, pod in writes if method == "DELETE")
+
+    def _part(self, pod: str, part: str) -> Document:
+        found = self.world.get("Pod", pod)
+        read: Document = found[part] if found else {}
+        return read
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a scenario wants its scheduler and its extender.
+
+    ``run`` and ``webhooks`` are what else takes part: parts of the control plane, and objects that
+    tell the server whom to ask before a pod is made.
+    """
+
+    sampling: Sampling = EVERY_NODE
+    extender: Callable[[str], Extender] = Extender
+    serving: Mapping[str, Any] = field(default_factory=dict)
+    run: str = "none"
+    webhooks: Callable[[Served], Sequence[Document]] = lambda _: ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A scenario of scheduling: ``play`` is told on a stage that is set up as it wants."""
+
+    play: Callable[[Stage], Awaitable[None]]
+    setting: Setting = Setting()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.play.__name__
+
+
+@asynccontextmanager
+async def stage(program: Path, upstream: str, setting: Setting) -> AsyncIterator[Stage]:
+    """Set a stage up, with the kube-scheduler of the release ``upstream``, until the block ends."""
+    async with AsyncExitStack() as stack:
+        cluster = stack.enter_context(FakeCluster.as_process(run=setting.run))
+        namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NAMESPACE}}
+        cluster.load([namespace, *classes()])
+        there = await stack.enter_async_context(world(cluster))
+        extender = await stack.enter_async_context(served(cluster.url, upstream, **setting.serving))
+        cluster.load(setting.webhooks(extender))
+        between = await stack.enter_async_context(relay(extender.url))
+        extenders = [setting.extender(between.url)]
+        given = configuration(cluster.kubeconfig_path, extenders, setting.sampling)
+        await stack.enter_async_context(kube_scheduler(program, given))
+        yield Stage(there, cluster, extender, between)
