@@ -6,7 +6,7 @@ GO := .venv/.go
 COMPILED := policies/_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
-.PHONY: demo test fuzz e2e conformance check bench bench-check clean
+.PHONY: demo test fuzz e2e conformance differential check bench bench-check clean
 
 demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 	$(BIN)/reprieve demo
@@ -22,6 +22,12 @@ e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real cont
 
 conformance: $(GO)  ## build real controllers, and two releases of kube-scheduler, once
 	$(BIN)/python -m tests.conformance.build
+
+COUNT := 1000
+SEED := 1
+
+differential: conformance  ## COUNT random clusters of SEED: a real kube-scheduler and explain preempt decide the same
+	$(BIN)/python -m tests.differential --count $(COUNT) --seed $(SEED)
 
 check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
 	$(BIN)/ruff check .

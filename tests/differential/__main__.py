@@ -1,0 +1,133 @@
+"""``make differential``: random clusters, each put to a real kube-scheduler and to us.
+
+    make differential COUNT=5000 SEED=7
+    python -m tests.differential --count 5000 --seed 7 --upstream 1.30
+    python -m tests.differential --replay bench-results/differential/1.37-7-12-1.json
+
+Every question on which we differ is written to a file, which ``--replay`` judges again without a
+scheduler. A cluster that differs is put to the scheduler once more, and counts only if it does so
+again: what the scheduler had not heard of in time is no rule of its. Exit code 1 tells of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tests.conformance.build import BuildError, NoGoError, program
+from tests.conformance.scheduling.releases import RELEASES
+from tests.differential.asking import Asker, asker
+from tests.differential.case import Case, read, write
+from tests.differential.generating import generate
+from tests.differential.judging import differences
+
+OUTPUT: Final = Path("bench-results/differential")
+_TOLD_EVERY: Final = 500
+
+
+class Tally:
+    """How many questions there were by their outcome, and on which ones we differ."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.mismatches: list[Case] = []
+        self.passing: list[str] = []
+
+    def count(self, cases: list[Case]) -> None:
+        """Count what came of a cluster."""
+        self.outcomes.update(map(_outcome, cases))
+
+
+async def compare(upstream: str, seed: int, numbers: range) -> Tally:
+    """Put clusters of a seed to a scheduler of the release ``upstream``, and to us."""
+    tally = Tally()
+    async with asker(program(RELEASES[upstream]), upstream) as asking:
+        for number in numbers:
+            await _compare_one(asking, seed, number, tally)
+    return tally
+
+
+async def _compare_one(asking: Asker, seed: int, number: int, tally: Tally) -> None:
+    name = f"{asking.upstream}-{seed}-{number}"
+    cases = await asking.ask(name, generate(seed, number))
+    tally.count(cases)
+    if not any(map(differences, cases)):
+        return
+    again = [case for case in await asking.ask(name, generate(seed, number)) if differences(case)]
+    tally.mismatches += again
+    if not again:
+        tally.passing.append(name)
+
+
+def _outcome(case: Case) -> str:
+    answer = case.answer
+    if answer.bound_to:
+        return "bound"
+    return "nominated" if answer.nominated_node else "refused"
+
+
+async def _run(upstream: str, seed: int, count: int) -> int:
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    begun, found = time.perf_counter(), 0
+    for first in range(0, count, _TOLD_EVERY):
+        numbers = range(first, min(first + _TOLD_EVERY, count))
+        tally = await compare(upstream, seed, numbers)
+        for case in tally.mismatches:
+            path = OUTPUT / f"{case.name}.json"
+            write(case, path)
+            sys.stdout.write(f"{path}\n" + "".join(f"  {line}\n" for line in differences(case)))
+        found += len(tally.mismatches)
+        _tell(upstream, tally, numbers.stop, time.perf_counter() - begun)
+    return found
+
+
+def _tell(upstream: str, tally: Tally, clusters: int, seconds: float) -> None:
+    outcomes = ", ".join(f"{count} {what}" for what, count in sorted(tally.outcomes.items()))
+    passing = f", passing: {', '.join(tally.passing)}" if tally.passing else ""
+    sys.stdout.write(
+        f"{upstream}: {clusters} clusters, {clusters / seconds:.1f} a second; the last ones: "
+        f"{outcomes}, {len(tally.mismatches)} differ{passing}\n"
+    )
+    sys.stdout.flush()
+
+
+def _replay(path: Path) -> int:
+    try:
+        found = differences(read(path))
+    except (OSError, msgspec.DecodeError) as error:
+        sys.exit(f"{path}: {error}")
+    sys.stdout.write("".join(f"{line}\n" for line in found) or "no difference\n")
+    return len(found)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="how many clusters")
+    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument("--upstream", choices=tuple(RELEASES), help="only this release")
+    parser.add_argument("--replay", metavar="FILE", type=Path, help="judge a case again")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Do what is asked for."""
+    asked = _arguments()
+    if asked.replay is not None:
+        sys.exit(1 if _replay(asked.replay) else 0)
+    releases = [asked.upstream] if asked.upstream else list(RELEASES)
+    try:
+        found = [asyncio.run(_run(each, asked.seed, asked.count)) for each in releases]
+    except (NoGoError, BuildError) as error:
+        sys.exit(str(error))
+    sys.exit(1 if any(found) else 0)
+
+
+if __name__ == "__main__":
+    main()
