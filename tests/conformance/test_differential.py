@@ -1,4 +1,4 @@
-"""Random clusters are decided as a real kube-scheduler decides them; ``make differential``: more."""
+"""Random clusters are decided as a real kube-scheduler decides them (make differential: more)."""
 
 from __future__ import annotations
 
