@@ -18,7 +18,7 @@ async def _echo(request: web.Request) -> web.Response:
 
 async def _main() -> None:
     app = web.Application(client_max_size=2**30)
-    app.router.add_post("/", _echo)
+    app.router.add_post("/{verb:.*}", _echo)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -24,7 +24,7 @@ from aiohttp import web
 
 from fakeapi import FakeCluster
 from fakeapi.api import Api, Request, Response
-from tests.builders import node_json, pod_json
+from tests.builders import node_json, pod_json, rfc3339
 from tests.conformance.scheduling.kube_scheduler import Extender, configuration, kube_scheduler
 from tests.differential.case import Answer, Case, Document, Offer
 from tests.differential.generating import NAMESPACES, SCHEDULER, Generated
@@ -49,6 +49,8 @@ _NAMESPACED: Final = (
     ("/api/v1", "persistentvolumeclaims"),
     ("/apis/policy/v1", "poddisruptionbudgets"),
 )
+_LATER: Final = 1_760_000_000
+"""A time after that at which any generated pod has started, and long ago."""
 _LONGEST_LINE: Final = 2**22
 
 
@@ -69,6 +71,7 @@ class Asker:
     _others: set[tuple[str, str]] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _witnesses: int = 0
+    _running: int = 0
 
     async def ask(self, name: str, generated: Generated) -> list[Case]:
         """Set a cluster up, put its pods to it, and take it down again."""
@@ -89,9 +92,18 @@ class Asker:
         self.load([pod])
         await self._until(f"an answer to {name}", lambda: self._is_answered(uid))
         case = Case(name, self.upstream, items, pod, self._answer(uid, items))
-        if not (case.answer.bound_to or case.answer.nominated_node):
+        if case.answer.bound_to:
+            self._start(uid)
+        elif not case.answer.nominated_node:
             self._delete(_path(pod))  # or it would ask again when something changes
         return case
+
+    def _start(self, uid: str) -> None:
+        """Let a pod that was bound run: of equal pods that have not started any may go first."""
+        self._running += 1
+        started = rfc3339(_LATER + self._running)
+        status = {"phase": "Running", "startTime": started}
+        self.load([{**self._pods[uid], "kind": "Pod", "apiVersion": "v1", "status": status}])
 
     def _is_answered(self, uid: str) -> bool:
         pod = self._pods.get(uid)
@@ -106,8 +118,10 @@ class Asker:
         return pod is None or "deletionTimestamp" in pod["metadata"]
 
     def _answer(self, uid: str, items: Sequence[Document]) -> Answer:
-        pod = self._pods[uid]
-        others = {victim for asking, victim in self._others if asking != uid}
+        pod, offers = self._pods[uid], self._offers.get(uid, {})
+        nominated = pod["status"].get("nominatedNodeName", "")
+        own = offers[nominated].victims if nominated else ()
+        others = {victim for asking, victim in self._others if asking != uid}.difference(own)
         staying = [
             item["metadata"]["uid"]
             for item in items
@@ -116,7 +130,7 @@ class Asker:
         return Answer(
             bound_to=pod["spec"].get("nodeName", ""),
             candidates=self._offers.get(uid),
-            nominated_node=pod["status"].get("nominatedNodeName", ""),
+            nominated_node=nominated,
             victims=tuple(sorted(filter(self._is_leaving, {*staying} - others))),
             message=self._said.get(uid, ""),
         )

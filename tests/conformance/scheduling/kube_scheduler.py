@@ -47,24 +47,24 @@ class Extender:
 class Sampling:
     """How many candidates a preemption is content with: a share of the nodes, and at least so many.
 
+    ``parallelism`` is how many nodes are looked at at a time: as many enter beyond those asked for.
     The defaults are kube-scheduler's.
     """
 
     percentage: int = 10
     absolute: int = 100
+    parallelism: int = 16
 
 
+DEFAULT: Final = Sampling()
 EVERY_NODE: Final = Sampling(percentage=100)
-ONE_NODE: Final = Sampling(percentage=0, absolute=1)
+ONE_NODE: Final = Sampling(percentage=0, absolute=1, parallelism=1)
 
 
 def configuration(
     kubeconfig: Path, extenders: Sequence[Extender], sampling: Sampling = EVERY_NODE
 ) -> Document:
-    """Give a KubeSchedulerConfiguration; requests are not held back, and nobody is to be elected.
-
-    Dry runs go one by one, so that no candidate enters beyond those that are asked for.
-    """
+    """Give a KubeSchedulerConfiguration: nothing holds requests back, and nobody is elected."""
     args = {
         "minCandidateNodesPercentage": sampling.percentage,
         "minCandidateNodesAbsolute": sampling.absolute,
@@ -72,7 +72,7 @@ def configuration(
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "parallelism": 1 if sampling == ONE_NODE else 16,
+        "parallelism": sampling.parallelism,
         "leaderElection": {"leaderElect": False},
         "clientConnection": {
             "kubeconfig": str(kubeconfig),
