@@ -53,7 +53,7 @@ def test_a_broken_limit_is_told_in_the_units_of_the_limit() -> None:
     assert found == {"name": "5 is over its limit of 2"}
 
 
-@pytest.mark.parametrize("part", ["fakeapi", "extender", "controllers", "webhooks"])
+@pytest.mark.parametrize("part", ["fakeapi", "extender", "controllers", "webhooks", "scheduling"])
 def test_every_limit_leaves_a_margin_over_what_was_measured(part: str) -> None:
     given = tomllib.loads(budgets.BUDGETS.read_text())[part]
     checked = {name: each for name, each in given.items() if "limit" in each}

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import budgets, controllers, extender, fakeapi, report, webhooks
+from tests.bench import budgets, controllers, extender, fakeapi, report, scheduling, webhooks
 from tests.bench.budgets import Figure
 from tests.bench.calibration import calibrate
 from tests.bench.document import NoResultsError, write_document
@@ -36,12 +36,14 @@ def main() -> None:
         _document()
         return
     effort = QUICK if asked.quick else FULL
+    trouble = scheduling.QUICK if asked.quick else scheduling.FULL
     beside = _beside(asked.beside, asked.token) if asked.only in (None, "fakeapi") else {}
     parts = [
         Part("fakeapi", fakeapi.measure, beside, asked.quick),
         Part("extender", lambda: extender.measure(effort), {}, asked.quick),
         Part("controllers", lambda: controllers.measure(effort.contests), {}, asked.quick),
         Part("webhooks", lambda: webhooks.measure(effort.contests), {}, asked.quick),
+        Part("scheduling", lambda: scheduling.measure(trouble), {}, asked.quick),
     ]
     wanted = [part for part in parts if asked.only in (None, part.name)]
     broken: dict[str, Mapping[str, str]] = {part.name: part.faults() for part in wanted}
@@ -56,7 +58,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is measured and written together: fakeapi, the extender, controllers, or webhooks."""
+    """What is measured and written together: fakeapi, the extender, controllers, and so on."""
 
     name: str
     measure: Callable[[], dict[str, Figure]]
@@ -85,7 +87,7 @@ def _still(part: Part, broken: Mapping[str, str]) -> Mapping[str, str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parts = ("controllers", "extender", "fakeapi", "webhooks")
+    parts = ("controllers", "extender", "fakeapi", "scheduling", "webhooks")
     parser.add_argument("--only", choices=parts, help="measure only this")
     parser.add_argument("--check", action="store_true", help="fail if a budget is broken")
     parser.add_argument("--quick", action="store_true", help="smaller, and less often")

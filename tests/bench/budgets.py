@@ -43,7 +43,7 @@ class Budget:
 
 
 def read(part: str, path: Path = BUDGETS) -> dict[str, Budget]:
-    """Read the budgets of one part: ``fakeapi``, ``extender``, ``controllers``, ``webhooks``."""
+    """Read the budgets of one part, such as ``fakeapi``."""
     return {name: _budget(given) for name, given in tomllib.loads(path.read_text())[part].items()}
 
 

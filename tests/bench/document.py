@@ -46,6 +46,7 @@ class NoResultsError(RuntimeError):
 def write_document() -> None:
     """Write tables and plot. Raises NoResultsError."""
     measured, beside = _last_run("extender"), _last_run("controllers")
+    asked = _last_run("scheduling")
     go = _go()
     blocks = {
         "machine": f"{measured.machine}; the calibration loop took "
@@ -53,6 +54,7 @@ def write_document() -> None:
         "decisions": table(list(_decisions(measured.figures, go))),
         "others": table(list(_others(measured.figures, read_budgets("extender")))),
         "controllers": table(list(_found(beside.figures, read_budgets("controllers")))),
+        "scheduling": table(list(_found(asked.figures, read_budgets("scheduling")))),
     }
     text = DOCUMENT.read_text()
     for name, block in blocks.items():

@@ -101,9 +101,9 @@ class Asker:
     def _start(self, uid: str) -> None:
         """Let a pod that was bound run: of equal pods that have not started any may go first."""
         self._running += 1
-        started = rfc3339(_LATER + self._running)
-        status = {"phase": "Running", "startTime": started}
-        self.load([{**self._pods[uid], "kind": "Pod", "apiVersion": "v1", "status": status}])
+        pod, started = self._pods[uid], rfc3339(_LATER + self._running)
+        status = {**pod["status"], "phase": "Running", "startTime": started}
+        self.load([{**pod, "kind": "Pod", "apiVersion": "v1", "status": status}])
 
     def _is_answered(self, uid: str) -> bool:
         pod = self._pods.get(uid)
@@ -221,7 +221,7 @@ class Asker:
         else:
             self._pods[uid] = pod
             for condition in pod.get("status", {}).get("conditions", ()):
-                if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                if condition["type"] == "PodScheduled" and condition.get("status") == "False":
                     self._said.setdefault(uid, condition["message"])
         self._changed.set()
 
