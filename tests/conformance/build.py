@@ -40,7 +40,7 @@ def program(name: str) -> Path:
     path = _cache() / "conformance" / _fingerprint(name) / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path.with_suffix(".lock")):
+        with _alone(path.with_name(f"{name}.lock")):
             if not path.exists():
                 _build(name, path)
     return path
@@ -58,7 +58,7 @@ def find_go() -> Path:
 def _build(name: str, path: Path) -> None:
     go = find_go()
     sys.stderr.write(f"building {name}, which takes minutes the first time\n")
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_name(f"{name}.unfinished")
     package, modules = _sources(name)
     flags = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(unfinished))
     environment = {
