@@ -14,9 +14,6 @@ import orjson
 
 from tests.bench.clusters import Document, preemptor
 
-VICTIMS: Final = 6
-"""How many have to go for each of them."""
-
 _START: Final = "start"
 _CLASS: Final = "urgent"
 _PODS: Final = "/api/v1/namespaces/default/pods"
@@ -44,10 +41,10 @@ class Nominated:
 
 @dataclass(slots=True)
 class Newcomers:
-    """Creates pods and sees what becomes of them; ``leaving`` are the pods on their way out."""
+    """Creates pods and sees what becomes of them; ``leaving`` names pods on their way out."""
 
     http: aiohttp.ClientSession
-    leaving: dict[str, Document] = field(default_factory=dict)
+    leaving: set[str] = field(default_factory=set)
     _created: int = 0
     _nominated: dict[str, tuple[str, float]] = field(default_factory=dict)
     _bound: set[str] = field(default_factory=set)
@@ -58,12 +55,8 @@ class Newcomers:
         name, begun = await self._create()
         await self._until(lambda: name in self._nominated)
         node, moment = self._nominated[name]
-        await self._until(lambda: len(self.leaving) == VICTIMS)
-        victims = frozenset(self.leaving)
-        await asyncio.gather(*map(self._let_go, victims))
-        await self._until(lambda: name in self._bound)
-        self.leaving.clear()
-        return Nominated(Chosen(node, victims), moment - begun)
+        victims = await self._let_go_until(lambda: name in self._bound)
+        return Nominated(Chosen(node, frozenset(victims)), moment - begun)
 
     async def at_once(self, count: int) -> float:
         """Create so many pods; gives the seconds until the last of them is nominated."""
@@ -79,8 +72,15 @@ class Newcomers:
         await self._ask("POST", _PODS, orjson.dumps(_newcomer(name)))
         return name, begun
 
-    async def _let_go(self, name: str) -> None:
-        await self._ask("DELETE", f"{_PODS}/{name}", params=_NOW)
+    async def _let_go_until(self, holds: Callable[[], bool]) -> set[str]:
+        """Let pods go that are told to, until something holds; gives their names."""
+        gone: set[str] = set()
+        while not holds():
+            await self._until(lambda: holds() or bool(self.leaving - gone))
+            for name in self.leaving - gone:
+                await self._ask("DELETE", f"{_PODS}/{name}", params=_NOW)
+                gone.add(name)
+        return gone
 
     async def _ask(self, method: str, path: str, body: bytes = b"", **options: Any) -> Document:
         async with self.http.request(method, path, data=body, headers=_JSON, **options) as answer:
@@ -100,14 +100,17 @@ class Newcomers:
         params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
         async with self.http.get("/api/v1/pods", params=params) as answer:
             async for line in answer.content:
-                self._note(orjson.loads(line)["object"], time.perf_counter())
+                event = orjson.loads(line)
+                self._note(event["type"], event["object"], time.perf_counter())
 
-    def _note(self, pod: Document, moment: float) -> None:
+    def _note(self, change: str, pod: Document, moment: float) -> None:
         name = pod["metadata"]["name"]
-        if node := pod["status"].get("nominatedNodeName"):
+        if change == "DELETED":
+            self.leaving.discard(name)
+        elif node := pod["status"].get("nominatedNodeName"):
             self._nominated.setdefault(name, (node, moment))
         elif "deletionTimestamp" in pod["metadata"]:
-            self.leaving[name] = pod
+            self.leaving.add(name)
         if pod["metadata"]["labels"].get("app") == "preemptor" and "nodeName" in pod["spec"]:
             self._bound.add(name)
         self._changed.set()
