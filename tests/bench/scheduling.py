@@ -179,15 +179,20 @@ def _figures(
         what = f"{name}, {nodes:,} nodes: {trouble.crowd} at once"
         shown = f"{trouble.crowd / each.crowd:.1f} nominated a second"
         yield f"{name}-{nodes}-crowd", Figure(what, shown, each.crowd / trouble.crowd)
-    yield _ratio(f"faster-{nodes}", f"cluster by alone, {nodes:,} nodes", cluster_wide, alone)
-    yield _ratio(f"over-floor-{nodes}", f"cluster by floor, {nodes:,} nodes", cluster_wide, floor)
+    for rival, other in (("alone", alone), ("floor", floor)):
+        what = f"cluster by {rival}, {nodes:,} nodes"
+        took, ticked = (
+            (cluster_wide.latency, other.latency),
+            (cluster_wide.processor, other.processor),
+        )
+        yield f"by-{rival}-{nodes}", _ratio(f"{what}: p50", *took)
+        yield f"by-{rival}-{nodes}-processor", _ratio(f"{what}: processor time", *ticked)
 
 
-def _ratio(name: str, what: str, ours: Costs, other: Costs) -> tuple[str, Figure]:
-    ratio = ours.latency / other.latency
-    more = milliseconds(abs(ours.latency - other.latency))
-    shown = f"{ratio:.3f}, {more} {'more' if ratio > 1 else 'less'}"
-    return name, Figure(f"{what}: p50", shown, ratio, timed=False)
+def _ratio(what: str, ours: float, other: float) -> Figure:
+    more = milliseconds(abs(ours - other))
+    shown = f"{ours / other:.3f}, {more} {'more' if ours > other else 'less'}"
+    return Figure(what, shown, ours / other, timed=False)
 
 
 def _whom(nodes: int, ours: Chosen, exact: Chosen) -> Iterator[tuple[str, Figure]]:
