@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ _CLASS: Final = "urgent"
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _JSON: Final = {"Content-Type": "application/json"}
 _NOW: Final = {"gracePeriodSeconds": "0"}
+_ANNOUNCED: Final = re.compile(r"preempting (\d+) victims")
 _PATIENCE_SECONDS: Final = 600.0
 _LONGEST_LINE: Final = 2**22
 
@@ -46,17 +48,23 @@ class Newcomers:
     http: aiohttp.ClientSession
     leaving: set[str] = field(default_factory=set)
     _created: int = 0
-    _nominated: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _nominated: dict[str, tuple[str, float, int]] = field(default_factory=dict)
     _bound: set[str] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def one(self) -> Nominated:
-        """Create a pod, and return when it has landed."""
+        """Create a pod, and return when it has landed.
+
+        Its victims go together: if some went before the last is told to, it would preempt again.
+        """
         name, begun = await self._create()
         await self._until(lambda: name in self._nominated)
-        node, moment = self._nominated[name]
-        victims = await self._let_go_until(lambda: name in self._bound)
-        return Nominated(Chosen(node, frozenset(victims)), moment - begun)
+        node, moment, count = self._nominated[name]
+        await self._until(lambda: len(self.leaving) == count)
+        victims = frozenset(self.leaving)
+        await asyncio.gather(*map(self._let_go, victims))
+        await self._until(lambda: name in self._bound)
+        return Nominated(Chosen(node, victims), moment - begun)
 
     async def at_once(self, count: int) -> float:
         """Create so many pods; gives the seconds until the last of them is nominated."""
@@ -72,15 +80,8 @@ class Newcomers:
         await self._ask("POST", _PODS, orjson.dumps(_newcomer(name)))
         return name, begun
 
-    async def _let_go_until(self, holds: Callable[[], bool]) -> set[str]:
-        """Let pods go that are told to, until something holds; gives their names."""
-        gone: set[str] = set()
-        while not holds():
-            await self._until(lambda: holds() or bool(self.leaving - gone))
-            for name in self.leaving - gone:
-                await self._ask("DELETE", f"{_PODS}/{name}", params=_NOW)
-                gone.add(name)
-        return gone
+    async def _let_go(self, name: str) -> None:
+        await self._ask("DELETE", f"{_PODS}/{name}", params=_NOW)
 
     async def _ask(self, method: str, path: str, body: bytes = b"", **options: Any) -> Document:
         async with self.http.request(method, path, data=body, headers=_JSON, **options) as answer:
@@ -108,7 +109,8 @@ class Newcomers:
         if change == "DELETED":
             self.leaving.discard(name)
         elif node := pod["status"].get("nominatedNodeName"):
-            self._nominated.setdefault(name, (node, moment))
+            if name not in self._nominated:
+                self._nominated[name] = node, moment, _announced(pod)
         elif "deletionTimestamp" in pod["metadata"]:
             self.leaving.add(name)
         if pod["metadata"]["labels"].get("app") == "preemptor" and "nodeName" in pod["spec"]:
@@ -152,6 +154,15 @@ async def _manage(http: aiohttp.ClientSession, action: str, body: bytes = b"") -
 
 def _forever() -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None)
+
+
+def _announced(pod: Document) -> int:
+    """Give how many victims a nomination speaks of, as releases from 1.37 on do."""
+    said = " ".join(each.get("message", "") for each in pod["status"]["conditions"])
+    found = _ANNOUNCED.search(said)
+    if found is None:
+        raise RuntimeError(f"nominated, but of how many victims? {said}")
+    return int(found[1])
 
 
 def _newcomer(name: str) -> Document:
