@@ -12,8 +12,31 @@ A configuration, with every field optional and these defaults::
     promiseSeconds: 30        # how long an answer is remembered that the watch does not confirm
     managedResources: []      # as in kube-scheduler's configuration, its extender's entry
     pluginConfig: []          # as in kube-scheduler's configuration, its profile
+    tls:                      # by default none: plain HTTP, on loopback only
+      certificate: ""         # files, PEM, read again when they change
+      key: ""
+      clientCA: ""            # whose clients are served; by default all are
+      allowedClientNames: []  # only these; by default all that clientCA certifies
+    allowPlainHTTP: false     # elsewhere than on loopback
+    limits:
+      connections: 256
+      headerKiB: 32
+      headerSeconds: 10       # from the first byte of a request, or of a TLS handshake
+      bodySeconds: 30
+      idleSeconds: 120        # between requests
+    deadlineMilliseconds: {filter: 200, preempt: 200}
+    queueLimit: 64            # calls that wait for their turn
+    staleSeconds: 180         # how long the API server may be silent
+    degraded:                 # what is answered then: error, veto or echo (docs/operations.md)
+      late: {filter: error, preempt: error}
+      stale: {filter: error, preempt: error}
+      overloaded: {filter: error, preempt: error}
+    watchSilenceSeconds: 120  # when a silent watch is opened anew
+    shutdownDelaySeconds: 0   # between the end of readiness and the end of listening
+    decisionsKept: 256        # for GET /decisions
+    events: false             # tell preemptors and victims by Kubernetes Events
 
-The last two tell what kube-scheduler's own configuration changes about its filters
+Two tell what kube-scheduler's own configuration changes about its filters
 (extender.plugin_config says what is read)::
 
     managedResources:
@@ -45,10 +68,11 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from extender.faults import sift
 from extender.kube import shapes
 from extender.kube.decoding import FieldError, label_selector_of
 from extender.plugin_config import ManagedResource, PluginConfig, settings_of
-from extender.verdict import Search
+from extender.verdict import Search, Substitute
 from policies.filtering import Filter, configured
 from policies.model import Pod
 from policies.policy import (
@@ -66,7 +90,62 @@ T = TypeVar("T")
 
 
 class ConfigError(ValueError):
-    """A configuration or policy is wrong; the text names file, field and what was expected."""
+    """A configuration or policy is wrong.
+
+    Each of ``faults``, and each line of the text, names file, field and what was expected.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class _Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """A part of the configuration; without any fields, all of its defaults."""
+
+
+class Tls(_Part, frozen=True):
+    """Files of PEM blocks; ``client_ca`` "" asks clients for nothing."""
+
+    certificate: Annotated[str, msgspec.Meta(min_length=1)]
+    key: Annotated[str, msgspec.Meta(min_length=1)]
+    client_ca: str = msgspec.field(default="", name="clientCA")
+    allowed_client_names: tuple[str, ...] = ()
+
+
+class Limits(_Part, frozen=True):
+    """What a client may take of us; ``idle_seconds`` is the pause between its requests."""
+
+    connections: Annotated[int, msgspec.Meta(ge=1)] = 256
+    header_kib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(default=32, name="headerKiB")
+    header_seconds: _Positive = 10.0
+    body_seconds: _Positive = 30.0
+    idle_seconds: _Positive = 120.0
+
+
+class Deadlines(_Part, frozen=True):
+    """How long a call may take us, by verb, in milliseconds."""
+
+    filter: Annotated[int, msgspec.Meta(ge=1)] = 200
+    preempt: Annotated[int, msgspec.Meta(ge=1)] = 200
+
+
+class Substitutes(_Part, frozen=True):
+    """What is answered in place of a decision, by verb."""
+
+    filter: Substitute = Substitute.ERROR
+    preempt: Substitute = Substitute.ERROR
+
+
+class Degraded(_Part, frozen=True):
+    """What is answered when no decision can be, by what is the matter."""
+
+    late: Substitutes = Substitutes()
+    stale: Substitutes = Substitutes()
+    overloaded: Substitutes = Substitutes()
 
 
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -84,6 +163,17 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     promise_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     managed_resources: tuple[ManagedResource, ...] = ()
     plugin_config: tuple[PluginConfig, ...] = ()
+    tls: Tls | None = None
+    allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")
+    limits: Limits = Limits()
+    deadline_milliseconds: Deadlines = Deadlines()
+    queue_limit: Annotated[int, msgspec.Meta(ge=0)] = 64
+    stale_seconds: _Positive = 180.0
+    degraded: Degraded = Degraded()
+    watch_silence_seconds: _Positive = 120.0
+    shutdown_delay_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    decisions_kept: Annotated[int, msgspec.Meta(ge=0)] = 256
+    events: bool = False
 
 
 # A key that is misspelt or null would leave a selector empty, and an empty one matches every pod.
@@ -118,13 +208,33 @@ class _PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_config(path: Path) -> Config:
-    """Read a configuration file. Raises ConfigError."""
-    config = _load(path, Config)
+    """Read a configuration file for its rules. Raises ConfigError."""
+    config, faults = read_config(path)
+    faults = (*faults, *(f"{path}: {fault}" for fault in filter_faults(config)))
+    if faults:
+        raise ConfigError(*faults)
+    return config
+
+
+def read_config(path: Path) -> tuple[Config, tuple[str, ...]]:
+    """Read what can be read of a configuration file, and give a line for each fault.
+
+    What is at fault has its default. Raises ConfigError if nothing can be read.
+    """
+    sifted = sift(_document(path), Config)
+    faults = tuple(f"{path}: {fault}" for fault in sifted.faults)
+    if sifted.value is None:
+        raise ConfigError(*faults)
+    return sifted.value, faults
+
+
+def filter_faults(config: Config) -> tuple[str, ...]:
+    """Give what is wrong with what changes kube-scheduler's filters."""
     try:
         filters_of(config)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    return config
+        return error.faults
+    return ()
 
 
 def filters_of(config: Config) -> tuple[Filter, ...]:
@@ -160,14 +270,17 @@ def find_policy(name_or_path: str) -> Policy:
 
 
 def _load(path: Path, kind: type[T]) -> T:
+    sifted = sift(_document(path), kind)
+    if sifted.value is None or sifted.faults:
+        raise ConfigError(*(f"{path}: {fault}" for fault in sifted.faults))
+    return sifted.value
+
+
+def _document(path: Path) -> object:
     try:
-        return msgspec.yaml.decode(path.read_bytes(), type=kind)
+        return msgspec.yaml.decode(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).replace("`", "").partition(" - at ")
-        field = place.removeprefix("$").removeprefix(".") or "(the document)"
-        raise ConfigError(f"{path}: {field}: {problem}") from None
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
 

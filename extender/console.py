@@ -9,10 +9,11 @@ import msgspec
 import structlog
 
 
-def refuse(problem: str) -> NoReturn:
-    """Say in one line what the user got wrong, and exit with 2."""
-    line = " ".join(problem.split())
-    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice
+def refuse(*problems: str) -> NoReturn:
+    """Say in one line each what the user got wrong, and exit with 2."""
+    for problem in problems:
+        line = " ".join(problem.split())
+        print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice
     sys.exit(2)
 
 

@@ -18,6 +18,14 @@ class Search(Enum):
     CLUSTER = "cluster"
 
 
+class Substitute(Enum):
+    """What stands in for a decision: an error, a refusal of everything, or the question itself."""
+
+    ERROR = "error"
+    VETO = "veto"
+    ECHO = "echo"
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What a verb decides on, and with: one immutable moment, and an engine."""

@@ -1,0 +1,155 @@
+"""Everything that is wrong with a document, not only the first of it.
+
+msgspec stops at the first fault. So what it objects to is taken out of the document, and it is
+asked again, until nothing is left to object to. What then remains is read, too, so that one fault
+in a file hides no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+T = TypeVar("T")
+
+_Path = tuple[str | int, ...]
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
+_UNKNOWN = re.compile(r"Object contains unknown field (.*)")
+_MISSING = re.compile(r"Object missing required field (.*)")
+
+
+class Sifted(msgspec.Struct, Generic[T], frozen=True):
+    """What could be read (None if nothing), and a line for each fault: its place, what was expected."""
+
+    value: T | None
+    faults: tuple[str, ...]
+
+
+def sift(document: object, kind: type[T]) -> Sifted[T]:
+    """Read a decoded document as a struct, fault by fault; faults come as they are found."""
+    sieve = _Sieve(document, kind)
+    while True:
+        try:
+            return Sifted(msgspec.convert(sieve.document, kind), tuple(sieve.faults))
+        except msgspec.ValidationError as error:
+            if not sieve.take_out(str(error).replace("`", "")):
+                return Sifted(None, tuple(sieve.faults))
+
+
+class _Sieve:
+    """A document, and what has been taken out of it; paths are those of the original."""
+
+    def __init__(self, document: object, kind: type) -> None:
+        self.document = document
+        self.faults: list[str] = []
+        self._type = inspect.type_info(kind)
+        self._gone: set[_Path] = set()
+
+    def take_out(self, objection: str) -> bool:
+        """Note what is objected to, and take it out; False if that is the whole document."""
+        problem, _, place = objection.partition(" - at ")
+        place = place.removeprefix("key in ")
+        path = _path(place)
+        unknown, missing = _UNKNOWN.fullmatch(problem), _MISSING.fullmatch(problem)
+        if missing is None or (*self._original(path), missing[1]) not in self._gone:
+            shown = _shown(self._original(path)) + ("[...]" if place.endswith("[...]") else "")
+            self.faults.append(f"{shown or '(the document)'}: {problem}{self._allowed(path)}")
+        if unknown is not None:
+            path = (*path, unknown[1])
+        if not path:
+            return False
+        self._gone.add(self._original(path))
+        self.document = _without(self.document, path)
+        return True
+
+    def _original(self, path: _Path) -> _Path:
+        """Give a path as it was before elements of lists were taken out."""
+        found: _Path = ()
+        for step in path:
+            if isinstance(step, int):
+                for gone in sorted(self._gone_from(found)):
+                    step += gone <= step
+            found = (*found, step)
+        return found
+
+    def _gone_from(self, path: _Path) -> list[int]:
+        here = len(path)
+        inside = (gone[here] for gone in self._gone if len(gone) == here + 1 and gone[:here] == path)
+        return [step for step in inside if isinstance(step, int)]
+
+    def _allowed(self, path: _Path) -> str:
+        """Say what could stand at a path, where that is one of a few names."""
+        names = _names(self._type, self.document, path)
+        return f"; expected one of {', '.join(names)}" if names else ""
+
+
+def _path(place: str) -> _Path:
+    found: list[str | int] = []
+    for step in _STEP.finditer(place):
+        if step[0] == "[...]":  # which key of a mapping it was is not told
+            break
+        found.append(int(step[2]) if step[2] else step[1])
+    return tuple(found)
+
+
+def _shown(path: _Path) -> str:
+    parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(parts).removeprefix(".")
+
+
+def _without(value: Any, path: _Path) -> object:
+    step, *rest = path
+    if isinstance(value, Sequence) and isinstance(step, int):
+        kept = [_without(value[step], tuple(rest))] if rest else []
+        return [*value[:step], *kept, *value[step + 1 :]]
+    others = {key: each for key, each in value.items() if key != step}
+    return {**others, step: _without(value[step], tuple(rest))} if rest else others
+
+
+def _names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]:
+    """Give the names allowed at a path: the fields of a struct, the values of an enumeration."""
+    kind = _plain(kind, value, path)
+    if path:
+        return _names_inside(kind, value, path[0], path[1:])
+    match kind:
+        case inspect.StructType(fields=fields):
+            return [each.encode_name for each in fields] if isinstance(value, Mapping) else ()
+        case inspect.EnumType(cls=cls):
+            return [str(each.value) for each in cls]
+        case inspect.LiteralType(values=values):
+            return [str(each) for each in values]
+        case inspect.BoolType():
+            return ("true", "false")
+    return ()
+
+
+def _names_inside(
+    kind: inspect.Type, value: Any, step: str | int, rest: _Path
+) -> Sequence[str]:
+    match kind:
+        case inspect.StructType(fields=fields):
+            field = next((each for each in fields if each.encode_name == step), None)
+            return () if field is None else _names(field.type, value[step], rest)
+        case inspect.UnionType(types=types):  # an unknown tag
+            return [str(each.tag) for each in types if isinstance(each, inspect.StructType)]
+        case inspect.VarTupleType(item_type=item):
+            return _names(item, value[step], rest)
+    return ()
+
+
+def _plain(kind: inspect.Type, value: Any, path: _Path) -> inspect.Type:
+    """Take bounds off a type, and the other members off a union."""
+    if isinstance(kind, inspect.Metadata):
+        return _plain(kind.type, value, path)
+    if not isinstance(kind, inspect.UnionType):
+        return kind
+    members = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
+    if len(members) > 1 and isinstance(value, Mapping):
+        structs = (each for each in members if isinstance(each, inspect.StructType))
+        tagged = [each for each in structs if value.get(each.tag_field) == each.tag]
+        members = tagged or members
+    return members[0] if len(members) == 1 else kind
