@@ -179,7 +179,8 @@ class PreemptionDecision:
     ``rejected`` holds every node that is no candidate. ``decided_by`` names the criterion that
     separated the winner from its closest rival (None: there was none). ``message`` is the text of
     the pod's FailedScheduling event. ``unjudged`` names in-tree filters that have more to say of
-    the pod than can be judged here: with any, the victims may not suffice.
+    the pod than can be judged here: with any, the victims may not suffice. ``untried`` counts nodes
+    that time was too short to try: with any, there may be better candidates.
     """
 
     pod: Pod
@@ -191,6 +192,7 @@ class PreemptionDecision:
     decided_by: str | None = None
     message: str = ""
     unjudged: frozenset[str] = frozenset()
+    untried: int = 0
 
     def describe(self) -> Iterator[str]:
         """Say, line by line, who goes and who is spared where, and why the chosen node won."""
@@ -199,6 +201,8 @@ class PreemptionDecision:
             yield from _describe_candidate(self.candidates[node])
         for node, rejection in sorted(self.rejected.items()):
             yield f"  {node}: {rejection}{_resolution(rejection)}"
+        if self.untried:
+            yield f"not tried, as time was up: {self.untried} node(s)"
         yield from _unjudged(self.unjudged)
 
     def _verdict(self) -> str:

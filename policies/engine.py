@@ -11,11 +11,15 @@ from typing import Protocol
 
 from policies.decision import FilterDecision, PreemptionDecision
 from policies.model import Pod, Snapshot
+from policies.patience import Patience, endless
 from policies.rules import Rules
 
 
 class Engine(Protocol):
-    """Decides by its rules. It may be asked about any snapshot, told of before or not."""
+    """Decides by its rules. It may be asked about any snapshot, told of before or not.
+
+    Where ``patience`` ends, filtering raises OutOfTimeError, and a dry run tries no more nodes.
+    """
 
     @property
     def rules(self) -> Rules:
@@ -31,13 +35,21 @@ class Engine(Protocol):
         ...
 
     def filter_nodes(
-        self, pod: Pod, snapshot: Snapshot, among: Collection[str] | None = None
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str] | None = None,
+        patience: Patience = endless,
     ) -> FilterDecision:
         """Find the nodes that ``pod`` fits now; see :func:`policies.reference.filter_nodes`."""
         ...
 
     def filter_leniently(
-        self, pod: Pod, snapshot: Snapshot, among: Collection[str]
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str],
+        patience: Patience = endless,
     ) -> FilterDecision:
         """Filter where pods depart; see :func:`policies.reference.filter_leniently`."""
         ...
@@ -48,6 +60,7 @@ class Engine(Protocol):
         snapshot: Snapshot,
         potential: Collection[str] | None = None,
         among: Collection[str] | None = None,
+        patience: Patience = endless,
     ) -> PreemptionDecision:
         """Decide where ``pod`` goes at whose cost; see :func:`policies.reference.preempt`."""
         ...

@@ -24,6 +24,7 @@ from policies.decision import (
 from policies.departing import reach_far, without_departing
 from policies.filtering import prepare, unjudged
 from policies.model import Pod, Snapshot
+from policies.patience import OutOfTimeError, Patience, endless
 from policies.preemption import Coverage, ineligibility, select_victims
 from policies.rules import DEFAULT_RULES, Rules
 
@@ -35,17 +36,20 @@ def filter_nodes(
     snapshot: Snapshot,
     rules: Rules = DEFAULT_RULES,
     among: Collection[str] | None = None,
+    patience: Patience = endless,
 ) -> FilterDecision:
     """Find the nodes that ``pod`` fits now.
 
     ``among`` limits the search to nodes so named, each once; names that the snapshot does not know
-    are ignored.
+    are ignored. Raises OutOfTimeError where ``patience`` ends.
     """
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
     nodes = snapshot.nodes if among is None else _known(among, snapshot)
     rejected: dict[str, Rejection] = {}
     feasible: list[str] = []
     for name in nodes:
+        if not patience():
+            raise OutOfTimeError
         rejection = pipeline.examine(snapshot.nodes[name])
         if rejection is None:
             feasible.append(name)
@@ -65,19 +69,23 @@ def _known(names: Iterable[str], snapshot: Snapshot) -> list[str]:
 
 
 def filter_leniently(
-    pod: Pod, snapshot: Snapshot, rules: Rules, among: Collection[str]
+    pod: Pod,
+    snapshot: Snapshot,
+    rules: Rules,
+    among: Collection[str],
+    patience: Patience = endless,
 ) -> FilterDecision:
     """Filter as if the departing pods had left; where that refuses, also as if they stayed.
 
-    Only what is refused both ways is refused, for the reason that holds once they have left.
+    Raises OutOfTimeError where ``patience`` ends. Only what is refused both ways is refused, for the reason that holds once they have left.
     """
     among = _known(among, snapshot)
     near = snapshot.nodes if reach_far(pod, snapshot) else among
     left = without_departing(snapshot, near)
-    gone = filter_nodes(pod, left, rules, among)
+    gone = filter_nodes(pod, left, rules, among, patience)
     if left is snapshot or not gone.rejected:
         return gone
-    there = frozenset(filter_nodes(pod, snapshot, rules, gone.rejected).feasible)
+    there = frozenset(filter_nodes(pod, snapshot, rules, gone.rejected, patience).feasible)
     return lenient(gone, there, among)
 
 
@@ -97,12 +105,15 @@ def preempt(
     rules: Rules = DEFAULT_RULES,
     potential: Collection[str] | None = None,
     among: Collection[str] | None = None,
+    patience: Patience = endless,
 ) -> PreemptionDecision:
     """Filter, then decide where ``pod`` may be placed at whose cost (see post_filter).
 
-    ``among`` limits the nodes that are filtered.
+    ``among`` limits the nodes that are filtered. Raises OutOfTimeError if ``patience`` ends
+    meanwhile.
     """
-    return post_filter(filter_nodes(pod, snapshot, rules, among), snapshot, rules, potential)
+    filtering = filter_nodes(pod, snapshot, rules, among, patience)
+    return post_filter(filtering, snapshot, rules, potential, patience)
 
 
 def post_filter(
@@ -110,12 +121,14 @@ def post_filter(
     snapshot: Snapshot,
     rules: Rules = DEFAULT_RULES,
     potential: Collection[str] | None = None,
+    patience: Patience = endless,
 ) -> PreemptionDecision:
     """Decide where a pod that filtering refused may be placed at whose cost.
 
     ``filtering`` should cover the nodes to try and the pod's nominated node; the message speaks of
     those it covers. ``potential`` names the nodes to try, instead of those that filtering found
-    resolvable; names that the snapshot does not know are ignored.
+    resolvable; names that the snapshot does not know are ignored. Where ``patience`` ends, no more
+    of them are tried.
     """
     pod, statuses = filtering.pod, filtering.rejected
     if not snapshot.nodes:
@@ -133,7 +146,7 @@ def post_filter(
         first = wording.before_preemption(filtering, snapshot, rules.release)
         return _ineligible(filtering, reason, f"{failure} {wording.ineligible(reason, first)}")
     tried = _potential(snapshot, statuses, potential)
-    candidates, refusals = _dry_run(pod, snapshot, tried, rules)
+    candidates, refusals = _dry_run(pod, snapshot, tried, rules, patience)
     order = rules.policy.candidates
     ranked = order.sort(candidates.values())
     rejected = _why_not(filtering, candidates, refusals)
@@ -152,6 +165,7 @@ def post_filter(
         decided_by=order.separating(*ranked[:2]) if len(ranked) > 1 else None,
         message=" ".join(part for part in (failure, outcome) if part),
         unjudged=filtering.unjudged,
+        untried=len(tried) - len(candidates) - len(refusals),
     )
 
 
@@ -188,13 +202,15 @@ def _potential(
 
 
 def _dry_run(
-    pod: Pod, snapshot: Snapshot, tried: Collection[str], rules: Rules
+    pod: Pod, snapshot: Snapshot, tried: Collection[str], rules: Rules, patience: Patience
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
     coverage = Coverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
+        if not patience():
+            break
         found = select_victims(pipeline, snapshot.nodes[name], coverage, rules.policy)
         if isinstance(found, Candidate):
             candidates[name] = found
@@ -233,16 +249,24 @@ class Reference:
         """Need nothing: each decision reads its snapshot."""
 
     def filter_nodes(
-        self, pod: Pod, snapshot: Snapshot, among: Collection[str] | None = None
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str] | None = None,
+        patience: Patience = endless,
     ) -> FilterDecision:
         """See :func:`filter_nodes`."""
-        return filter_nodes(pod, snapshot, self.rules, among)
+        return filter_nodes(pod, snapshot, self.rules, among, patience)
 
     def filter_leniently(
-        self, pod: Pod, snapshot: Snapshot, among: Collection[str]
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str],
+        patience: Patience = endless,
     ) -> FilterDecision:
         """See :func:`filter_leniently`."""
-        return filter_leniently(pod, snapshot, self.rules, among)
+        return filter_leniently(pod, snapshot, self.rules, among, patience)
 
     def preempt(
         self,
@@ -250,6 +274,7 @@ class Reference:
         snapshot: Snapshot,
         potential: Collection[str] | None = None,
         among: Collection[str] | None = None,
+        patience: Patience = endless,
     ) -> PreemptionDecision:
         """See :func:`preempt`."""
-        return preempt(pod, snapshot, self.rules, potential, among)
+        return preempt(pod, snapshot, self.rules, potential, among, patience)

@@ -23,6 +23,7 @@ from policies.decision import FEASIBLE, FilterDecision, PreemptionDecision
 from policies.departing import reach_far, without_departing
 from policies.filtering import unjudged
 from policies.model import Pod, Snapshot
+from policies.patience import Patience, endless
 from policies.preemption import ineligibility
 from policies.reference import nominated_status
 from policies.rules import DEFAULT_RULES, Rules
@@ -69,28 +70,37 @@ class Vectorized:
         self._columns.follow(snapshot, changed if is_there_still else None)
 
     def filter_nodes(
-        self, pod: Pod, snapshot: Snapshot, among: Collection[str] | None = None
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str] | None = None,
+        patience: Patience = endless,
     ) -> FilterDecision:
         """Do as :func:`policies.reference.filter_nodes`."""
-        return self._filter(pod, snapshot, self._known(snapshot, among))
+        return self._filter(pod, snapshot, self._known(snapshot, among), patience)
 
     def filter_leniently(
-        self, pod: Pod, snapshot: Snapshot, among: Collection[str]
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str],
+        patience: Patience = endless,
     ) -> FilterDecision:
         """Do as :func:`policies.reference.filter_leniently`."""
         known = self._known(snapshot, among)
         leaving = self._leaving(_EVERY_ROW if reach_far(pod, snapshot) else known.rows)
         if not leaving:
-            return self._filter(pod, snapshot, known)
+            return self._filter(pod, snapshot, known, patience)
         left = without_departing(snapshot, leaving)
         absent = _departing_on(self._columns, leaving)
         asked = question(Asked(pod, self._columns, left, self.rules.release, absent), self.rules)
         if asked is None:
-            return reference.filter_leniently(pod, snapshot, self.rules, among)
-        gone = self._filtered(asked, known).decision
+            return reference.filter_leniently(pod, snapshot, self.rules, among, patience)
+        gone = self._filtered(asked, known, patience).decision
         if not gone.rejected:
             return gone
-        there = frozenset(self.filter_nodes(pod, snapshot, list(gone.rejected)).feasible)
+        again = self.filter_nodes(pod, snapshot, list(gone.rejected), patience)
+        there = frozenset(again.feasible)
         return reference.lenient(gone, there, known.order)
 
     def preempt(
@@ -99,19 +109,20 @@ class Vectorized:
         snapshot: Snapshot,
         potential: Collection[str] | None = None,
         among: Collection[str] | None = None,
+        patience: Patience = endless,
     ) -> PreemptionDecision:
         """Do as :func:`policies.reference.preempt`."""
         known = self._known(snapshot, among)
         asked = self._ask(pod, snapshot) if snapshot.nodes else None
         if asked is None:
-            return reference.preempt(pod, snapshot, self.rules, potential, among)
-        filtered = self._filtered(asked, known)
+            return reference.preempt(pod, snapshot, self.rules, potential, among, patience)
+        filtered = self._filtered(asked, known, patience)
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, snapshot, status)
         if reason is not None:
             return self._ineligible(asked, filtered, reason)
         rows = _potential(asked, filtered, potential)
-        return self._decided(asked, filtered, rows, asked.tried(rows))
+        return self._decided(asked, filtered, rows, asked.tried(rows, patience))
 
     def _known(self, snapshot: Snapshot, among: Collection[str] | None) -> _Known:
         """Find those of the names that are known; all there are for None."""
@@ -134,15 +145,17 @@ class Vectorized:
         self._columns.follow(snapshot)
         return question(Asked(pod, self._columns, snapshot, self.rules.release), self.rules)
 
-    def _filter(self, pod: Pod, snapshot: Snapshot, known: _Known) -> FilterDecision:
+    def _filter(
+        self, pod: Pod, snapshot: Snapshot, known: _Known, patience: Patience
+    ) -> FilterDecision:
         asked = self._ask(pod, snapshot)
         if asked is None:
-            return reference.filter_nodes(pod, snapshot, self.rules, known.order)
-        return self._filtered(asked, known).decision
+            return reference.filter_nodes(pod, snapshot, self.rules, known.order, patience)
+        return self._filtered(asked, known, patience).decision
 
-    def _filtered(self, asked: Question, known: _Known) -> _Filtered:
+    def _filtered(self, asked: Question, known: _Known, patience: Patience) -> _Filtered:
         pod, rules = asked.asked.pod, self.rules
-        codes = _judged(asked, known.rows)
+        codes = _judged(asked, known.rows, patience)
         decision = FilterDecision(
             pod,
             _feasible(known, codes),
@@ -190,6 +203,7 @@ class Vectorized:
             decided_by=order.separating(*best) if len(best) > 1 else None,
             message=" ".join(part for part in (self._failure(asked, filtered), outcome) if part),
             unjudged=filtered.decision.unjudged,
+            untried=tried.untried,
         )
 
     def _first(self, filtered: _Filtered) -> str:
@@ -202,7 +216,7 @@ def _helpless(asked: Question, nodes: int, rows: Bools, tried: Tried, first: str
     rejections, names = asked.rejections, asked.asked.columns.names
     errors = [str(rejections.of(int(tried.codes[row]), names[row])) for row in needless]
     reasons = count_reasons(tried.codes, rejections)
-    count = int(np.count_nonzero(rows))
+    count = int(np.count_nonzero(rows)) - tried.untried
     return wording.helpless(nodes, count, reasons, errors, first)
 
 
@@ -215,12 +229,12 @@ def _departing_on(columns: Columns, names: Collection[str]) -> Bools:
     return marks
 
 
-def _judged(asked: Question, rows: Rows) -> Codes:
+def _judged(asked: Question, rows: Rows, patience: Patience) -> Codes:
     """Judge some rows; where these are many, all are judged, which spares copying."""
     width = len(asked.by_hand)
     if isinstance(rows, slice) or len(rows) * _MANY < width:
-        return asked.filtered(asked.asked.view(rows))
-    return asked.filtered(asked.asked.everything)[rows]
+        return asked.filtered(asked.asked.view(rows), patience)
+    return asked.filtered(asked.asked.everything, patience)[rows]
 
 
 def _feasible(known: _Known, codes: Codes) -> Sequence[str]:

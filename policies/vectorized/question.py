@@ -36,6 +36,7 @@ from policies.filtering import (
     prepare,
 )
 from policies.model import NodeState, Pod, Snapshot
+from policies.patience import OutOfTimeError, Patience
 from policies.preemption import Coverage, select_victims
 from policies.rules import Rules
 from policies.upstream import Release
@@ -64,13 +65,14 @@ class _Ready:
 class Tried:
     """What a dry run found, by row of the columns: why not (0: nothing said), and candidates.
 
-    ``best`` are the best two of these, or as many as there are.
+    ``best`` are the best two of these, or as many as there are; ``untried`` rows were left out.
     """
 
     codes: Codes
     candidates: Candidates
     best: Sequence[Candidate]
     found: Bools
+    untried: int
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,11 @@ class Question:
     by_hand: Bools
     rejections: Rejections = field(default_factory=Rejections)
 
-    def filtered(self, view: View) -> Codes:
-        """Say of each row of ``view`` why the pod does not fit it, or FITS."""
+    def filtered(self, view: View, patience: Patience) -> Codes:
+        """Say of each row of ``view`` why the pod does not fit it, or FITS.
+
+        Raises OutOfTimeError where ``patience`` ends.
+        """
         verdicts = Verdicts(self.rejections, len(view))
         if self.limits.rows is not None:
             unexamined = unresolvable(Code.NOT_EXAMINED, " ".join(self.limits.by))
@@ -103,11 +108,16 @@ class Question:
         for constraint in self.constraints:
             constraint.judge(view, verdicts)
         for place in np.flatnonzero(view.marks(self.by_hand)).tolist():
+            if not patience():
+                raise OutOfTimeError
             verdicts.settle(place, self._pipeline.examine(self._state(int(view.numbers[place]))))
         return verdicts.codes
 
-    def tried(self, rows: Bools) -> Tried:
-        """Find on the rows marked, of the columns, who would have to go, or why that won't help."""
+    def tried(self, rows: Bools, patience: Patience) -> Tried:
+        """Find on the rows marked, of the columns, who would have to go, or why that won't help.
+
+        Where ``patience`` ends, no more rows are judged by hand.
+        """
         view = self.asked.view(rows_where(rows & ~self.by_hand))
         run = dry_run(self.asked, self.constraints, view, self.rejections)
         verdicts = Verdicts(self.rejections, len(rows))
@@ -115,7 +125,12 @@ class Question:
         found = np.zeros(len(rows), np.bool_)
         found[run.candidates.numbers] = True
         others: dict[str, Candidate] = {}
-        for row in np.flatnonzero(rows & self.by_hand).tolist():
+        by_hand = np.flatnonzero(rows & self.by_hand).tolist()
+        judged = 0
+        for row in by_hand:
+            if not patience():
+                break
+            judged += 1
             outcome = self._select_victims(row)
             if isinstance(outcome, Candidate):
                 others[outcome.node] = outcome
@@ -124,7 +139,7 @@ class Question:
                 verdicts.settle(row, outcome)
         candidates = Candidates(run, others)
         best = candidates.best(run, self.rules.policy.candidates)
-        return Tried(verdicts.codes, candidates, best, found)
+        return Tried(verdicts.codes, candidates, best, found, len(by_hand) - judged)
 
     def _select_victims(self, row: int) -> Candidate | Rejection:
         return select_victims(self._pipeline, self._state(row), self._coverage, self.rules.policy)

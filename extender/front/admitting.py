@@ -1,0 +1,46 @@
+"""Who may ask what, where clients are known by their certificates.
+
+Probes are open: a kubelet asks without a certificate, and learns no more than whether we are ready.
+Everything else is for those whom the configuration allows: a client is called by its certificate's
+common name, as Kubernetes calls users, and by its DNS names and URIs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from extender.config import Tls
+
+OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
+
+
+class Doorkeeper:
+    """Lets clients in by their certificates; without ``tls.client_ca`` all of them."""
+
+    def __init__(self, tls: Tls | None) -> None:
+        self._asks = tls is not None and bool(tls.client_ca)
+        self._allowed = frozenset(tls.allowed_client_names if tls is not None else ())
+
+    def objection(self, path: str, certificate: Mapping[str, Any] | None) -> str:
+        """Say why a client may not ask for ``path``, "" if it may.
+
+        ``certificate`` is what Python tells of a verified one; None or empty without any.
+        """
+        if not self._asks or path in OPEN_PATHS:
+            return ""
+        if not certificate:
+            return "a client certificate is required"
+        names = sorted(names_of(certificate))
+        if self._allowed and self._allowed.isdisjoint(names):
+            return f"the client {', '.join(names) or 'without a name'} is not allowed"
+        return ""
+
+
+def names_of(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Give the names of a verified certificate, as :meth:`ssl.SSLSocket.getpeercert` tells it."""
+    for part in certificate.get("subject", ()):
+        yield from (value for key, value in part if key == "commonName")
+    for kind, value in certificate.get("subjectAltName", ()):
+        if kind in ("DNS", "URI"):
+            yield value

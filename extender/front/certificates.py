@@ -1,0 +1,146 @@
+"""What a server shows its clients, read from files and tried before it is used.
+
+A certificate is tried by a handshake in memory, with a client that trusts nothing but it. So what
+is put to use is known to be read, to go with its key, and to be good for serving; and the client
+tells until when it is valid, which Python's own library tells of a peer only.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from extender.config import Tls
+
+# X509_V_FLAG_NO_CHECK_TIME: whether it is valid now is asked of our own clock.
+_ANY_TIME: Final = 0x200000
+_MOST_MESSAGES: Final = 10
+
+
+class CertificateError(Exception):
+    """A file of certificates is of no use; the text names key, file and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The bytes of a certificate's files; equal as long as nothing is rotated."""
+
+    certificate: bytes
+    key: bytes
+    client_ca: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A context to serve with, and when its certificate begins and ends, in epoch seconds."""
+
+    context: ssl.SSLContext
+    begins: int
+    ends: int
+
+
+def read_material(tls: Tls) -> Material:
+    """Read the files. Raises CertificateError."""
+    return Material(
+        _bytes("tls.certificate", tls.certificate),
+        _bytes("tls.key", tls.key),
+        _bytes("tls.clientCA", tls.client_ca) if tls.client_ca else b"",
+    )
+
+
+def identity(tls: Tls, now: float) -> Identity:
+    """Load the files for serving, and try them; ``now`` is in epoch seconds.
+
+    Raises CertificateError.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(tls.certificate, tls.key, password=_no_password)
+    except (OSError, _EncryptedError) as error:
+        place = f"tls.certificate: {tls.certificate} with tls.key {tls.key}"
+        raise CertificateError(f"{place}: {_reason(error)}; {_EXPECTED}") from None
+    if tls.client_ca:
+        _ask_for_certificates(context, tls.client_ca)
+    begins, ends = _validity(context, tls)
+    if not begins <= now < ends:
+        when = "has expired" if now >= ends else "is not valid yet"
+        raise CertificateError(f"tls.certificate: {tls.certificate}: {when}; expected a valid one")
+    return Identity(context, begins, ends)
+
+
+_EXPECTED: Final = "expected a certificate chain in PEM, the server's first, and its key"
+
+
+class _EncryptedError(Exception):
+    def __str__(self) -> str:
+        return "the key is encrypted"
+
+
+def _no_password() -> str:
+    raise _EncryptedError
+
+
+def _bytes(key: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise CertificateError(f"{key}: {path}: cannot be read: {error.strerror}") from None
+
+
+def _ask_for_certificates(context: ssl.SSLContext, path: str) -> None:
+    """Ask clients for certificates; kubelets that probe have none, so it is no condition yet."""
+    try:
+        context.load_verify_locations(path)
+    except OSError as error:
+        expected = "expected certificates of authorities in PEM"
+        raise CertificateError(f"tls.clientCA: {path}: {_reason(error)}; {expected}") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+    # Go, which issues most cluster certificates, leaves out what the strict check asks for.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+
+
+def _validity(context: ssl.SSLContext, tls: Tls) -> tuple[int, int]:
+    try:
+        shown = _shake_hands(context, Path(tls.certificate).read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        place = f"tls.certificate: {tls.certificate}"
+        raise CertificateError(f"{place}: {_reason(error)}; {_EXPECTED}") from None
+    begins, ends = (str(shown[name]) for name in ("notBefore", "notAfter"))
+    return ssl.cert_time_to_seconds(begins), ssl.cert_time_to_seconds(ends)
+
+
+def _shake_hands(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
+    """Give the certificate that a client is shown, as Python tells it. Raises OSError."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname = False
+    trusting.load_verify_locations(cadata=trusted)
+    flags = (trusting.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
+    trusting.verify_flags = ssl.VerifyFlags(flags | _ANY_TIME)
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting.wrap_bio(to_client, to_server)
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(_MOST_MESSAGES):
+        if sum(_is_done(side) for side in (client, server)) == 2:
+            break
+    return dict(client.getpeercert() or {})
+
+
+def _is_done(side: ssl.SSLObject) -> bool:
+    try:
+        side.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"is not good for serving: {error.verify_message}"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split())

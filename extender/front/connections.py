@@ -1,0 +1,172 @@
+"""Connections that may not take more of us than they are allowed.
+
+A connection is in one of five phases, and may stay in each as long as its limit says:
+
+    handshake   since it was accepted                       header time
+    idle        since it was opened, or answered last       idle time
+    header      since the first byte of a request           header time
+    body        since the header was read                   body time
+    deciding    since the body was read                     the deadlines' concern
+
+Bytes that trickle in do not prolong a phase. Whoever stays too long is cut off without a word: a
+client that reads its answer too slowly counts as idle. When there are too many connections, the one
+that has been waiting longest for its client makes room; if none is, the new one is turned away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Any, Final
+
+from aiohttp import web
+
+from extender.config import Limits
+from extender.kube.clock import Clock
+
+SWEEP_SECONDS: Final = 1.0
+
+
+class Phase(Enum):
+    """What a connection waits for."""
+
+    HANDSHAKE = "handshake"
+    IDLE = "idle"
+    HEADER = "header"
+    BODY = "body"
+    DECIDING = "deciding"
+
+
+_AWAITS_CLIENT: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.HEADER)
+
+
+class Visit:
+    """How long somebody has been in which phase, and how to cut him off."""
+
+    def __init__(self, transport: asyncio.BaseTransport, phase: Phase, now: float) -> None:
+        self.transport = transport
+        self.phase = phase
+        self.since = now
+
+    def cut(self) -> None:
+        """End the connection, whatever waits to be sent."""
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
+
+
+class Visits:
+    """All connections there are; ``cut`` counts those cut off by phase, ``full`` what for room."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        self._clock = clock
+        self._most = limits.connections
+        self._seconds = {
+            Phase.HANDSHAKE: limits.header_seconds,
+            Phase.IDLE: limits.idle_seconds,
+            Phase.HEADER: limits.header_seconds,
+            Phase.BODY: limits.body_seconds,
+        }
+        self._visits: dict[Visit, None] = {}
+        self.cut = dict.fromkeys(Phase, 0)
+        self.full = 0
+
+    def __len__(self) -> int:
+        return len(self._visits)
+
+    def now(self) -> float:
+        """Give the time that phases are measured by, in seconds."""
+        return self._clock.monotonic()
+
+    def begin(self, transport: asyncio.BaseTransport, phase: Phase) -> Visit | None:
+        """Let a connection in, or give None if there is no room for it."""
+        visit = Visit(transport, phase, self.now())
+        if len(self._visits) >= self._most and not self._make_room():
+            visit.cut()
+            return None
+        self._visits[visit] = None
+        return visit
+
+    def end(self, visit: Visit) -> None:
+        """Forget a connection that has ended."""
+        self._visits.pop(visit, None)
+
+    def sweep(self) -> None:
+        """Cut off whoever has stayed too long in his phase."""
+        now = self.now()
+        for visit in tuple(self._visits):
+            limit = self._seconds.get(visit.phase)
+            if limit is not None and now - visit.since > limit:
+                self.cut[visit.phase] += 1
+                self._end(visit)
+
+    async def keep_swept(self) -> None:
+        """Sweep from time to time, until cancelled."""
+        while True:
+            await self._clock.sleep(SWEEP_SECONDS)
+            self.sweep()
+
+    def _make_room(self) -> bool:
+        self.full += 1
+        waiting = [visit for visit in self._visits if visit.phase in _AWAITS_CLIENT]
+        if waiting:
+            self._end(min(waiting, key=lambda visit: visit.since))
+        return bool(waiting)
+
+    def _end(self, visit: Visit) -> None:
+        self.end(visit)
+        visit.cut()
+
+
+class Connection(web.RequestHandler[web.Request]):
+    """One client's requests, one after another."""
+
+    __slots__ = ("_visit", "_visits")
+
+    def __init__(self, server: web.Server[web.Request], visits: Visits, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._visits = visits
+        self._visit: Visit | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, if there is room."""
+        visit = self._visits.begin(transport, Phase.IDLE)
+        if visit is not None:
+            self.go_on(visit, transport)
+
+    def go_on(self, visit: Visit, transport: asyncio.BaseTransport) -> None:
+        """Begin to serve on a connection that was let in before."""
+        self._visit = visit
+        visit.transport = transport
+        self._enter(Phase.IDLE)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End, if it has begun."""
+        if self._visit is not None:
+            self._visits.end(self._visit)
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has arrived."""
+        visit = self._visit
+        if visit is None:
+            return
+        if visit.phase is Phase.IDLE:
+            visit.phase, visit.since = Phase.HEADER, self._visits.now()
+        super().data_received(data)
+
+    def reads_body(self) -> None:
+        """Note that the header is complete."""
+        self._enter(Phase.BODY)
+
+    def decides(self) -> None:
+        """Note that the body is complete."""
+        self._enter(Phase.DECIDING)
+
+    def answers(self) -> None:
+        """Note that the answer is about to be sent."""
+        self._enter(Phase.IDLE)
+
+    def _enter(self, phase: Phase) -> None:
+        if self._visit is not None:
+            self._visit.phase, self._visit.since = phase, self._visits.now()

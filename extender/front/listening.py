@@ -1,0 +1,127 @@
+"""The socket: connections are accepted, secured if there is a certificate, and served.
+
+TLS is begun on each connection with the certificate that is in use at that moment, so that a
+rotation needs neither a new socket nor the end of any connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import web
+
+from extender.config import Config
+from extender.front.connections import Connection, Phase, Visit, Visits
+
+_MOST_HEADERS: Final = 64
+
+Context = Callable[[], ssl.SSLContext]
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application, config: Config, visits: Visits, context: Context | None
+) -> AsyncIterator[str]:
+    """Serve while the block runs, and give the base URL; then let what is under way be finished.
+
+    ``context`` gives what to shake hands with now; without it there is no TLS. Raises OSError for
+    the socket.
+    """
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        assert runner.server is not None
+        door = _Door(runner.server, config, visits, context)
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(door.accept, config.host, config.port)
+        try:
+            host = f"[{config.host}]" if ":" in config.host else config.host
+            scheme = "http" if context is None else "https"
+            yield f"{scheme}://{host}:{listener.sockets[0].getsockname()[1]}"
+        finally:
+            listener.close()
+            await door.close()
+    finally:
+        await runner.cleanup()
+
+
+@dataclass(slots=True)
+class _Door:
+    server: web.Server[web.Request]
+    config: Config
+    visits: Visits
+    context: Context | None
+    securing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def accept(self) -> asyncio.BaseProtocol:
+        """Give what takes care of a new connection."""
+        connection = self._connection()
+        return connection if self.context is None else _Handshake(self, connection)
+
+    def secure(self, work: asyncio.Task[None]) -> None:
+        """Let a handshake go on beside everything else."""
+        self.securing.add(work)
+        work.add_done_callback(self.securing.discard)
+
+    async def close(self) -> None:
+        """Give up on handshakes."""
+        for work in self.securing:
+            work.cancel()
+        await asyncio.gather(*self.securing, return_exceptions=True)
+
+    def _connection(self) -> Connection:
+        size = self.config.limits.header_kib * 1024
+        return Connection(
+            self.server,
+            self.visits,
+            access_log=None,
+            keepalive_timeout=0,  # the visits' concern
+            max_line_size=size,
+            max_field_size=size,
+            max_headers=_MOST_HEADERS,
+        )
+
+
+class _Handshake(asyncio.Protocol):
+    """A connection until TLS is agreed on; what arrives with the last of it is handed on."""
+
+    def __init__(self, door: _Door, connection: Connection) -> None:
+        self._door = door
+        self._connection = connection
+        self._early: list[bytes] = []
+        self._lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        visit = self._door.visits.begin(transport, Phase.HANDSHAKE)
+        if visit is not None and isinstance(transport, asyncio.Transport):
+            self._door.secure(asyncio.create_task(self._secure(transport, visit)))
+
+    def data_received(self, data: bytes) -> None:
+        self._early.append(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002
+        self._lost = True
+
+    async def _secure(self, transport: asyncio.Transport, visit: Visit) -> None:
+        context = self._door.context
+        assert context is not None
+        loop = asyncio.get_running_loop()
+        try:
+            secured = await loop.start_tls(transport, self, context(), server_side=True)
+        except OSError:  # whoever cannot shake hands learns why from TLS
+            secured = None
+        except asyncio.CancelledError:
+            self._door.visits.end(visit)
+            raise
+        if secured is None or self._lost:
+            self._door.visits.end(visit)
+            return
+        secured.set_protocol(self._connection)
+        self._connection.go_on(visit, secured)
+        for data in self._early:
+            self._connection.data_received(data)

@@ -1,0 +1,92 @@
+"""Certificates that are replaced while they are in use.
+
+Kubernetes replaces mounted files by one rename of a symlink, others by renames or by writing. So
+the files' contents are compared, every ten seconds. What cannot be put to use is not: the one
+before stays, and the trouble is told until the files are good again. A certificate and a key that
+do not go together are most often a rotation half done; the next look settles it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from extender.config import Tls
+from extender.front.certificates import CertificateError, Identity, identity, read_material
+from extender.kube.clock import Clock
+
+LOOK_SECONDS: Final = 10.0
+SOON_SECONDS: Final = 7 * 86400.0
+
+
+class Rotation:
+    """The identity in use. Raises CertificateError if there is none to begin with.
+
+    ``trouble`` says why the files as they are now are not in use, "" if they are; ``reloads`` and
+    ``failures`` count changes that were put to use, and those that could not be.
+    """
+
+    def __init__(self, tls: Tls, clock: Clock) -> None:
+        self._tls = tls
+        self._clock = clock
+        self._seen = read_material(tls)
+        self._identity = identity(tls, self._now())
+        self._log = structlog.get_logger()
+        self.trouble = ""
+        self.reloads = 0
+        self.failures = 0
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """What to shake hands with."""
+        return self._identity.context
+
+    @property
+    def ends(self) -> int:
+        """When the certificate in use ends, in epoch seconds."""
+        return self._identity.ends
+
+    def alarm(self) -> str:
+        """Say what somebody should see to, "" if nothing."""
+        left = self.ends - self._now()
+        until = datetime.fromtimestamp(self.ends, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if left <= 0:
+            return f"expired at {until}; {self.trouble or 'no newer one is there'}"
+        if self.trouble:
+            return f"not reloaded, the one before is served until {until}: {self.trouble}"
+        return f"expires soon, at {until}" if left <= SOON_SECONDS else ""
+
+    def look(self) -> None:
+        """Put the files to use if they have changed and are good."""
+        try:
+            material = read_material(self._tls)
+            if material == self._seen and not self.trouble:
+                return
+            self._take(identity(self._tls, self._now()))
+            self._seen = material
+        except CertificateError as error:
+            self._keep(str(error))
+
+    async def follow(self) -> None:
+        """Look from time to time, until cancelled."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            self.look()
+
+    def _take(self, found: Identity) -> None:
+        self._identity = found
+        self.trouble = ""
+        self.reloads += 1
+        self._log.info("certificate_reloaded", ends=found.ends)
+
+    def _keep(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.failures += 1
+            self._log.error("certificate_not_reloaded", problem=trouble, ends=self.ends)
+        self.trouble = trouble
+
+    def _now(self) -> float:
+        return self._clock.now_ns() / 1e9
