@@ -3,51 +3,99 @@
 kube-scheduler takes any status but 200 for an error of the extender, and does without it where the
 configuration says ``ignorable``. So a call that cannot be answered safely gets a status and one
 line of text, never a guess.
+
+Every answer to a verb bears an ``X-Request-Id``, the caller's own or one of ours, which the log
+lines about it and its record below ``/decisions`` bear, too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import count
+from typing import Final
 
 import structlog
 from aiohttp import web
 
+from extender.degrading import DegradedError
+from extender.front.admitting import Doorkeeper
+from extender.front.connections import Connection
 from extender.kube.decoding import ObjectError
 from extender.metrics import CONTENT_TYPE
-from extender.service import Feed, NotReadyError, Service, UnknownVerbError
+from extender.service import Asked, NotReadyError, Service, UnknownVerbError
 from extender.verbs import VERBS
 from extender.wire import WireError
 
+REQUEST_ID: Final = "X-Request-Id"
+_GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _STATUSES: Mapping[type[Exception], int] = {
     WireError: 400,
     ObjectError: 400,
     UnknownVerbError: 404,
     NotReadyError: 503,
+    DegradedError: 503,
 }
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def build_app(
-    service: Service, path_prefixes: Iterable[str] = (), body_limit: int = 64 * 2**20
+    service: Service,
+    path_prefixes: Iterable[str] = (),
+    body_limit: int = 64 * 2**20,
+    doorkeeper: Doorkeeper | None = None,
+    id_prefix: str = "call",
 ) -> web.Application:
-    """Serve ``service`` at the root and below each prefix; ``body_limit`` is in bytes."""
-    app = web.Application(client_max_size=body_limit)
-    verb = _verb_handler(service, body_limit)
+    """Serve ``service`` at the root and below each prefix; ``body_limit`` is in bytes.
+
+    Requests without an id are named by ``id_prefix`` and a number.
+    """
+    guard = [] if doorkeeper is None else [_guard(doorkeeper)]
+    app = web.Application(client_max_size=body_limit, middlewares=guard)
+    app.on_response_prepare.append(_begins_to_answer)
+    verb = _verb_handler(service, body_limit, id_prefix)
     for prefix in ("", *path_prefixes):
         app.router.add_post(f"/{prefix.strip('/')}/{{verb}}".replace("//", "/"), verb)
     app.router.add_get("/livez", _healthy)
     app.router.add_get("/healthz", _healthy)
     app.router.add_get("/readyz", _ready_handler(service))
     app.router.add_get("/metrics", _metrics_handler(service))
+    app.router.add_get("/decisions", _decisions_handler(service))
     return app
 
 
-def _verb_handler(service: Service, body_limit: int) -> Handler:
+def _guard(
+    doorkeeper: Doorkeeper,
+) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        transport = request.transport
+        certificate = None if transport is None else transport.get_extra_info("peercert")
+        objection = doorkeeper.objection(request.path, certificate)
+        if objection:
+            structlog.get_logger().warning("turned_away", path=request.path, problem=objection)
+            return web.Response(status=403, text=f"reprieve: {objection}\n")
+        return await handler(request)
+
+    return guard
+
+
+async def _begins_to_answer(request: web.Request, _: web.StreamResponse) -> None:
+    if isinstance(request.protocol, Connection):
+        request.protocol.answers()
+
+
+def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
+    numbers = count(1)
+
     async def handle(request: web.Request) -> web.Response:
         verb = request.match_info["verb"]
-        response = await _answer(service, verb, request, body_limit)
+        request_id = _given_id(request) or f"{id_prefix}-{next(numbers)}"
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            response = await _answer(service, verb, request, request_id, body_limit)
+        response.headers[REQUEST_ID] = request_id
         service.metrics.requests.labels(
             verb if verb in VERBS else "unknown", str(response.status)
         ).inc()
@@ -56,12 +104,18 @@ def _verb_handler(service: Service, body_limit: int) -> Handler:
     return handle
 
 
+def _given_id(request: web.Request) -> str:
+    given = request.headers.get(REQUEST_ID, "")
+    return given if _GIVEN_ID.fullmatch(given) else ""
+
+
 async def _answer(
-    service: Service, verb: str, request: web.Request, body_limit: int
+    service: Service, verb: str, request: web.Request, request_id: str, body_limit: int
 ) -> web.Response:
     try:
-        body = await request.read()
-        answered = service.answer(verb, body)
+        arrived = service.clock.monotonic()
+        body = await _body(request)
+        answered = await service.call(Asked(verb, body, arrived, request_id))
         # kube-scheduler waits for the answer, nobody for what is written down of it.
         asyncio.get_running_loop().call_soon(answered.tell)
         return web.Response(body=answered.body, content_type="application/json")
@@ -70,12 +124,24 @@ async def _answer(
         return _refusal(service, verb, 413, problem)
     except web.RequestPayloadError as error:
         return _refusal(service, verb, 400, f"the body cannot be read: {error}")
+    except ConnectionError:
+        return _refusal(service, verb, 408, "the connection ended before the body did")
     except tuple(_STATUSES) as error:
         return _refusal(service, verb, _STATUSES[type(error)], str(error))
     except Exception as error:  # noqa: BLE001
         # The outermost loop: kube-scheduler must get an answer, and the service must go on.
         structlog.get_logger().exception("internal_error", verb=verb)
         return _refusal(service, verb, 500, f"internal error: {type(error).__name__}")
+
+
+async def _body(request: web.Request) -> bytes:
+    connection = request.protocol
+    if not isinstance(connection, Connection):
+        return await request.read()
+    connection.reads_body()
+    body = await request.read()
+    connection.decides()
+    return body
 
 
 def _refusal(service: Service, verb: str, status: int, problem: str) -> web.Response:
@@ -90,28 +156,28 @@ async def _healthy(_: web.Request) -> web.Response:
 
 def _ready_handler(service: Service) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        missing = service.waiting_for()
-        lines = [
-            f"[{'+' if feed.settled else '-'}] {kind} {_condition(feed)}"
-            for kind, feed in service.feeds.items()
-        ]
-        verdict = f"not ready: waiting for {', '.join(missing)}" if missing else "ok"
-        shown = [*lines, verdict] if "verbose" in request.query else [verdict]
-        return web.Response(status=503 if missing else 200, text="\n".join(shown) + "\n")
+        problem = service.readiness.problem()
+        verdict = f"not ready: {problem}" if problem else "ok"
+        shown = [*service.readiness.lines(), verdict] if "verbose" in request.query else [verdict]
+        return web.Response(status=503 if problem else 200, text="\n".join(shown) + "\n")
 
     return handle
-
-
-def _condition(feed: Feed) -> str:
-    if feed.synced:
-        return "synced"
-    return (
-        "refused by the server: pods that need it are not judged" if feed.settled else "not synced"
-    )
 
 
 def _metrics_handler(service: Service) -> Handler:
     async def handle(_: web.Request) -> web.Response:
         return web.Response(body=service.scrape(), headers={"Content-Type": CONTENT_TYPE})
+
+    return handle
+
+
+def _decisions_handler(service: Service) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        limit = request.query.get("limit", "")
+        if limit and not (limit.isascii() and limit.isdecimal() and len(limit) < 10):
+            problem = f"limit: {limit!r} is not a number of decisions"
+            return web.Response(status=400, text=f"reprieve: {problem}\n")
+        body = service.recent.document(int(limit) if limit else None, request.query.get("pod"))
+        return web.Response(body=body, content_type="application/json")
 
     return handle

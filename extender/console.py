@@ -21,6 +21,7 @@ def log_to_stderr() -> None:
     """Send the log, one JSON line for each event, to stderr: stdout belongs to the commands."""
     structlog.configure(
         processors=[
+            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
             structlog.processors.format_exc_info,

@@ -78,7 +78,9 @@ class _Sieve:
 
     def _gone_from(self, path: _Path) -> list[int]:
         here = len(path)
-        inside = (gone[here] for gone in self._gone if len(gone) == here + 1 and gone[:here] == path)
+        inside = (
+            gone[here] for gone in self._gone if len(gone) == here + 1 and gone[:here] == path
+        )
         return [step for step in inside if isinstance(step, int)]
 
     def _allowed(self, path: _Path) -> str:
@@ -127,9 +129,7 @@ def _names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]:
     return ()
 
 
-def _names_inside(
-    kind: inspect.Type, value: Any, step: str | int, rest: _Path
-) -> Sequence[str]:
+def _names_inside(kind: inspect.Type, value: Any, step: str | int, rest: _Path) -> Sequence[str]:
     match kind:
         case inspect.StructType(fields=fields):
             field = next((each for each in fields if each.encode_name == step), None)

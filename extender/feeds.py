@@ -22,7 +22,7 @@ from extender.kube.objects import decode_budget, decode_namespace, decode_node
 from extender.kube.pods import decode_pod
 from extender.kube.resources import Resource
 from extender.kube.workloads import WORKLOAD_DECODERS
-from extender.service import Feed
+from extender.readiness import Feed
 from policies.filtering import reads_workloads
 from policies.model import Pod
 from policies.rules import Rules
@@ -46,6 +46,7 @@ class _Source:
     client: Client
     clock: Clock
     rng: random.Random
+    silence_seconds: float | None
     log: Any = None
 
     def follow(
@@ -53,7 +54,7 @@ class _Source:
     ) -> tuple[str, Feed]:
         read = tolerant(kind, decode)
         of = (self.client, resource, read, sink, self.clock, self.rng)
-        feed = Informer(*of, log=self.log)
+        feed = Informer(*of, log=self.log, silence_seconds=self.silence_seconds)
         return resource.plural, feed
 
     def follow_if_served(
@@ -61,7 +62,7 @@ class _Source:
     ) -> tuple[str, Feed]:
         read = tolerant(kind, decode)
         of = (self.client, resource, read, sink, self.clock, self.rng)
-        feed = OptionalInformer(*of, log=self.log)
+        feed = OptionalInformer(*of, log=self.log, silence_seconds=self.silence_seconds)
         return resource.plural, feed
 
 
@@ -71,13 +72,15 @@ def informers(
     rules: Rules,
     clock: Clock,
     rng: random.Random,
+    silence_seconds: float | None = None,
     log: Any = None,
 ) -> dict[str, Feed]:
     """Give the informers that keep ``cluster`` current, by the plural of what they follow.
 
-    They write to ``log``, or to structlog's own.
+    A watch that is silent for ``silence_seconds`` (None: however long) is opened anew. They write to ``log``, or to
+    structlog's own.
     """
-    source = _Source(client, clock, rng, log)
+    source = _Source(client, clock, rng, silence_seconds, log)
 
     def read_pod(raw: bytes) -> Pod:
         return decode_pod(raw, rules.release)

@@ -68,20 +68,42 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
 
 
 def answer(args: FilterArgs, situation: Situation) -> Answer:
-    """Decide, and name the nodes that fit and why each other one does not."""
+    """Decide, and name the nodes that fit and why each other one does not.
+
+    Raises OutOfTimeError if the situation's patience ends: half a filtering says nothing.
+    """
     # Without its volumes and devices, no filter asks about them.
     pod = args.pod if args.pod.storage is None else replace(args.pod, storage=None)
     snapshot, engine = situation.snapshot, situation.engine
     if args.sent is None:
-        decision = engine.filter_leniently(pod, snapshot, args.names)
+        decision = engine.filter_leniently(pod, snapshot, args.names, situation.patience)
         failed = _unknown(args.names, decision, snapshot)
     else:
         states, failed = _as_sent(args.sent, snapshot)
         seen = replace(snapshot, nodes={**snapshot.nodes, **states})
-        decision = filter_leniently(pod, seen, situation.rules, states)
+        decision = filter_leniently(pod, seen, situation.rules, states, situation.patience)
     if failed:
         decision = replace(decision, rejected={**decision.rejected, **failed})
     return Answer(wire.encode(_result(args, decision)), decision)
+
+
+def veto(args: FilterArgs, why: str) -> bytes:
+    """Refuse every node for now: resolvably, so that preemption and retries go on."""
+    by_name = args.sent is None
+    result = wire.FilterResult(
+        Nodes=None if by_name else wire.NodeList({}, []),
+        NodeNames=() if by_name else None,
+        FailedNodes=dict.fromkeys(args.names, why),
+        FailedAndUnresolvableNodes={},
+    )
+    return wire.encode(result)
+
+
+def echo(args: FilterArgs) -> bytes:
+    """Let every node pass that was asked about, as it was sent."""
+    names = None if args.sent is not None else args.written or tuple(args.names)
+    nodes = None if args.sent is None else wire.NodeList({}, [sent.raw for sent in args.sent])
+    return wire.encode(wire.FilterResult(nodes, names, {}, {}))
 
 
 def _unknown(

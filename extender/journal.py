@@ -8,6 +8,7 @@ import structlog
 
 from extender.verdict import Answer
 from policies.decision import FilterDecision, PreemptionDecision
+from policies.model import Pod
 
 
 class Journal:
@@ -35,6 +36,10 @@ class Journal:
             watch_silence_seconds=round(silence, 3),
             took_ms=round(seconds * 1000, 3),
         )
+
+    def degraded(self, verb: str, pod: Pod, degraded: str) -> None:
+        """Write what stood in for a decision."""
+        self._log.warning("degraded", verb=verb, pod=pod.key, degraded=degraded)
 
     def refused(self, verb: str, status: int, problem: str) -> None:
         """Write why a call was not answered."""

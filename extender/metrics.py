@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counted
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from extender.tallies import Tally
 from extender.verdict import Answer
-from policies.decision import PreemptionDecision
+from policies.decision import Code, PreemptionDecision
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -29,6 +33,34 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
+        self.waited = Histogram(
+            "reprieve_queue_seconds",
+            "From the header of the request to its turn",
+            ("verb",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.overdue = self._counter(
+            "overdue_answers", "Decisions answered after their deadline", "verb"
+        )
+        self.degraded = self._counter(
+            "degraded", "Calls answered without a decision", "verb", "case", "answer"
+        )
+        self.cut_short = self._counter(
+            "searches_cut_short", "Answers chosen among the nodes that time allowed to try", "verb"
+        )
+        self.candidates = Histogram(
+            "reprieve_candidates",
+            "Candidates of a preemption",
+            buckets=_COUNTS,
+            registry=self.registry,
+        )
+        self.by_class = self._counter(
+            "victims_by_class", "Pods named as victims", "namespace", "priority_class"
+        )
+        self.rejected = self._counter(
+            "rejected_nodes", "Nodes refused, by reason; some have several", "verb", "reason"
+        )
         self.victims = self._counter("victims", "Pods named as victims")
         self.spared = self._counter("spared", "Pods reprieved on the chosen nodes")
         self.violations = self._counter("budget_violations", "Budgets broken by named victims")
@@ -39,21 +71,39 @@ class Metrics:
         self.objects = Gauge(
             "reprieve_objects", "Objects known, by kind", ("kind",), registry=self.registry
         )
+        self.ages = Gauge(
+            "reprieve_cache_age_seconds",
+            "Time since the server was last heard of, by kind",
+            ("kind",),
+            registry=self.registry,
+        )
+        self.queue = self._gauge("queue_length", "Calls that wait for their turn")
+        self.ready = self._gauge("ready", "Whether answers are given: 1 or 0")
         self.generation = self._gauge("snapshot_generation", "Generation of the snapshot")
         self.promises = self._gauge("promises", "Answers that the watch has not confirmed yet")
         self.silence = self._gauge(
             "watch_silence_seconds", "Time since the server last said anything on any watch"
         )
 
-    def answered(self, answer: Answer) -> None:
-        """Count what an answer says."""
+    def answered(self, verb: str, answer: Answer, reasons: Tally) -> None:
+        """Count what an answer says; ``reasons`` are those of the nodes it refused."""
         self.notes.inc(len(answer.notes))
+        by_code: Counted[Code] = Counted()
+        for reason, count in reasons.items():
+            by_code[reason.code] += count
+        for code, count in by_code.items():
+            self.rejected.labels(verb, code.name.lower()).inc(count)
         if not isinstance(answer.decision, PreemptionDecision):
             return
+        self.candidates.observe(len(answer.decision.candidates))
+        if answer.decision.untried:
+            self.cut_short.labels(verb).inc()
         if answer.promised is None:
             self.unanswered.inc()
             return
         self.victims.inc(len(answer.promised.victims.pods))
+        for pod in answer.promised.victims.pods:
+            self.by_class.labels(pod.namespace, pod.priority_class).inc()
         self.violations.inc(answer.promised.victims.violations)
         self.spared.inc(len(answer.promised.spared))
 
@@ -61,8 +111,8 @@ class Metrics:
         """Give everything in Prometheus's text format."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, meaning: str) -> Counter:
-        return Counter(f"reprieve_{name}", meaning, registry=self.registry)
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"reprieve_{name}", meaning, labels, registry=self.registry)
 
     def _gauge(self, name: str, meaning: str) -> Gauge:
         return Gauge(f"reprieve_{name}", meaning, registry=self.registry)

@@ -22,6 +22,7 @@ from extender.kube.pods import decode_pod
 from extender.verdict import Answer, Search, Situation
 from policies.decision import Candidate, PreemptionDecision, VictimSet
 from policies.model import Pod, Snapshot
+from policies.patience import OutOfTimeError
 from policies.policy import IMPORTANCE
 from policies.preemption import NEVER
 from policies.rules import Rules
@@ -42,13 +43,21 @@ def decode(body: bytes, rules: Rules) -> PreemptArgs:
 
 
 def answer(args: PreemptArgs, situation: Situation) -> Answer:
-    """Decide, and name at most one node with victims that were verified on it."""
+    """Decide, and name at most one node with victims that were verified on it.
+
+    Where the situation's patience ends, the best candidate found so far is chosen, and a note says
+    so. Raises OutOfTimeError if none was.
+    """
     decision = _own_choice(args, situation)
+    if decision.untried and decision.chosen is None:
+        raise OutOfTimeError
     notes = [
         f"node {node} was offered but is not known"
         for node in args.offers
         if node not in situation.snapshot.nodes
     ]
+    if decision.untried:
+        notes.append(f"{decision.untried} nodes were not tried, as time was up")
     if not decision.eligible and _is_certain(decision):
         return _answer(decision, None, [*notes, decision.reason])
     if decision.unjudged or (args.offers and decision.chosen is None):
@@ -61,6 +70,27 @@ def answer(args: PreemptArgs, situation: Situation) -> Answer:
     return _answer(decision, chosen, notes)
 
 
+def veto() -> bytes:
+    """Name no node: nobody is preempted for now."""
+    return wire.encode(wire.PreemptionResult({}))
+
+
+def echo(args: PreemptArgs, rules: Rules) -> bytes:
+    """Give the offers back, as far as a release takes them; no guard looks at them.
+
+    A victim without a UID, and a node without victims where these are errors, would void all.
+    """
+    return wire.encode(
+        wire.PreemptionResult(
+            {
+                node: wire.meta_victims(offer.uids, offer.violations)
+                for node, offer in args.offers.items()
+                if all(offer.uids) and (offer.uids or rules.release.victimless_candidates)
+            }
+        )
+    )
+
+
 def _is_certain(decision: PreemptionDecision) -> bool:
     # Whether a pod waits depends on what all filters say of its nominated node; kube-scheduler knew
     # that when it asked.
@@ -70,9 +100,9 @@ def _is_certain(decision: PreemptionDecision) -> bool:
 def _own_choice(args: PreemptArgs, situation: Situation) -> PreemptionDecision:
     pod, snapshot, engine = args.pod, situation.snapshot, situation.engine
     if situation.search is Search.CLUSTER:
-        return engine.preempt(pod, snapshot)
+        return engine.preempt(pod, snapshot, patience=situation.patience)
     concerned = {*args.offers, *([pod.nominated_node] if pod.nominated_node else ())}
-    return engine.preempt(pod, snapshot, args.offers.keys(), concerned)
+    return engine.preempt(pod, snapshot, args.offers.keys(), concerned, situation.patience)
 
 
 def _why_deferred(decision: PreemptionDecision) -> str:

@@ -4,44 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from extender.announcing import Announcer
 from extender.cluster import LiveCluster
+from extender.degrading import Case, Degradation, DegradedError
 from extender.journal import Journal
 from extender.kube.clock import Clock
+from extender.kube.events import rfc3339
 from extender.metrics import Metrics
 from extender.overlay import Promise
+from extender.readiness import Feed, Readiness
+from extender.recent import Circumstances, Recent, Record, known, record_of
+from extender.tallies import tally
+from extender.turns import OverloadedError, Turns
 from extender.verbs import VERBS
-from extender.verdict import Answer, Search, Situation
+from extender.verdict import Answer, Search, Situation, Substitute
 from policies.engine import Engine
 from policies.model import Pod
-
-
-class Feed(Protocol):
-    """What keeps one kind of object current: an informer, whatever it decodes."""
-
-    async def run(self) -> None:
-        """Follow the server until cancelled."""
-        ...
-
-    async def wait_settled(self) -> None:
-        """Return once the first list has arrived, or need not be waited for."""
-        ...
-
-    @property
-    def settled(self) -> bool:
-        """Whether the first list has arrived, or need not be waited for."""
-        ...
-
-    @property
-    def synced(self) -> bool:
-        """Whether the first list has arrived."""
-        ...
-
-    @property
-    def last_event_ns(self) -> int:
-        """When the server last said anything, in nanoseconds since the epoch; 0 for never."""
-        ...
+from policies.patience import OutOfTimeError
 
 
 class UnknownVerbError(LookupError):
@@ -50,6 +30,16 @@ class UnknownVerbError(LookupError):
 
 class NotReadyError(RuntimeError):
     """The caches have not synced, so no answer would be safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call as it came in; ``arrived`` is when its header was read, in monotonic seconds."""
+
+    verb: str
+    body: bytes
+    arrived: float
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,39 +62,66 @@ class Service:
     feeds: Mapping[str, Feed] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=Metrics)
     journal: Journal = field(default_factory=Journal)
+    degradation: Degradation = field(default_factory=Degradation)
+    turns: Turns = field(default_factory=Turns)
+    recent: Recent = field(default_factory=Recent)
+    announcer: Announcer | None = None
+    readiness: Readiness = field(init=False)
 
-    def waiting_for(self) -> list[str]:
-        """Name the kinds of objects whose first list has not arrived."""
-        return [kind for kind, feed in self.feeds.items() if not feed.settled]
+    def __post_init__(self) -> None:
+        """Be ready as the feeds are."""
+        self.readiness = Readiness(self.clock, self.feeds, self.degradation.stale_seconds)
 
     def silence(self) -> float:
         """Give the seconds since the server last said anything on any watch."""
         newest = max((feed.last_event_ns for feed in self.feeds.values()), default=0)
         return (self.clock.now_ns() - newest) / 1e9 if newest else 0.0
 
-    def answer(self, verb: str, body: bytes) -> Answered:
-        """Answer one call.
-
-        Raises UnknownVerbError, NotReadyError, and WireError or ObjectError for a body that cannot
-        be understood.
-        """
-        read = VERBS.get(verb)
-        if read is None:
-            raise UnknownVerbError(f"no verb {verb!r}; expected one of {', '.join(VERBS)}")
-        missing = self.waiting_for()
+    async def call(self, asked: Asked) -> Answered:
+        """Answer one call at its turn; see :meth:`answer` for what it raises."""
+        if asked.verb not in VERBS:
+            known_verbs = ", ".join(VERBS)
+            raise UnknownVerbError(f"no verb {asked.verb!r}; expected one of {known_verbs}")
+        missing = self.readiness.waiting_for()
         if missing:
             raise NotReadyError(f"not ready: waiting for {', '.join(missing)}")
+        try:
+            await self.turns.take()
+        except OverloadedError as error:
+            return self._stand_in(Case.OVERLOADED, asked, str(error))
+        return self.answer(asked)
+
+    def answer(self, asked: Asked) -> Answered:
+        """Answer one call now.
+
+        Raises DegradedError, and WireError or ObjectError for a body that cannot be understood.
+        """
         started = self.clock.monotonic()
-        call = read(body, self.engine.rules)
+        deadline = asked.arrived + self.degradation.deadline(asked.verb)
+        if started > deadline:
+            waited = f"waited {started - asked.arrived:.3f} s"
+            return self._stand_in(Case.LATE, asked, waited)
+        silent = self.readiness.silent()
+        if silent:
+            return self._stand_in(Case.STALE, asked, f"nothing heard of {', '.join(silent)}")
+        call = VERBS[asked.verb](asked.body, self.engine.rules)
         snapshot = self.cluster.snapshot()
-        answer = call.answer(Situation(snapshot, self.engine, self.search))
+        clock = self.clock
+        situation = Situation(
+            snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
+        )
+        try:
+            answer = call.answer(situation)
+        except OutOfTimeError:
+            return self._stand_in(Case.LATE, asked, "the search was not finished in time")
         self._remember(call.pod, answer)
-        seconds = self.clock.monotonic() - started
+        ended = clock.monotonic()
 
         def tell() -> None:
-            self.metrics.answered(answer)
-            self.metrics.seconds.labels(verb).observe(seconds)
-            self.journal.answered(verb, answer, snapshot.generation, self.silence(), seconds)
+            self._tell(asked, answer, snapshot.generation, ended - started)
+            self.metrics.waited.labels(asked.verb).observe(started - asked.arrived)
+            if ended > deadline:
+                self.metrics.overdue.labels(asked.verb).inc()
 
         return Answered(answer.body, tell)
 
@@ -114,9 +131,45 @@ class Service:
         gauges.generation.set(self.cluster.snapshot().generation)
         gauges.promises.set(self.cluster.promises)
         gauges.silence.set(self.silence())
+        gauges.queue.set(len(self.turns))
+        gauges.ready.set(not self.readiness.problem())
         for kind, count in self.cluster.sizes().items():
             gauges.objects.labels(kind).set(count)
+        for kind, age in self.readiness.ages().items():
+            gauges.ages.labels(kind).set(age)
         return gauges.text()
+
+    def _tell(self, asked: Asked, answer: Answer, generation: int, seconds: float) -> None:
+        verb = asked.verb
+        reasons = tally(answer.decision.rejected)
+        self.metrics.answered(verb, answer, reasons)
+        self.metrics.seconds.labels(verb).observe(seconds)
+        self.journal.answered(verb, answer, generation, self.silence(), seconds)
+        around = Circumstances(self._now(), asked.request_id, verb, generation, seconds)
+        self.recent.add(record_of(answer, around, reasons))
+        if self.announcer is not None:
+            self.announcer.answered(answer)
+
+    def _stand_in(self, case: Case, asked: Asked, why: str) -> Answered:
+        """Give what the configuration has stand in for a decision. Raises as :meth:`answer`."""
+        verb, substitute = asked.verb, self.degradation.substitute(case, asked.verb)
+        self.metrics.degraded.labels(verb, case.value, substitute.value).inc()
+        if substitute is Substitute.ERROR:
+            raise DegradedError(f"{case.value}: {why}")
+        call = VERBS[verb](asked.body, self.engine.rules)
+        refusal = f"the extender cannot answer now ({case.value}: {why})"
+        body = call.echo() if substitute is Substitute.ECHO else call.veto(refusal)
+        degraded = f"{case.value}: {why}; {substitute.value}"
+
+        def tell() -> None:
+            self.journal.degraded(verb, call.pod, degraded)
+            pod = known(call.pod)
+            self.recent.add(Record(self._now(), asked.request_id, verb, pod, degraded=degraded))
+
+        return Answered(body, tell)
+
+    def _now(self) -> str:
+        return rfc3339(self.clock.now_ns())
 
     def _remember(self, pod: Pod, answer: Answer) -> None:
         if answer.promised is None or not answer.promised.victims.pods:

@@ -10,17 +10,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from aiohttp import web
-
+from extender.announcing import COMPONENT, Announcer
 from extender.app import build_app
 from extender.cluster import LiveCluster
 from extender.config import Config, filters_of, find_policy
+from extender.degrading import degradation_of
 from extender.feeds import informers
+from extender.front.admitting import Doorkeeper
+from extender.front.connections import Visits
+from extender.front.gauges import watch_front
+from extender.front.listening import listening
+from extender.front.rotation import Rotation
 from extender.journal import Journal
 from extender.kube.client import Client
 from extender.kube.clock import Clock
+from extender.kube.events import EventWriter
 from extender.kube.transport import Transport
+from extender.recent import Recent
 from extender.service import Service
+from extender.turns import Turns
 from policies.rules import Rules
 from policies.upstream import release
 from policies.vectorized import Vectorized
@@ -50,30 +58,56 @@ async def running(
     rng: random.Random,
     journal: Journal | None = None,
 ) -> AsyncIterator[Running]:
-    """Serve while the block runs. Raises ConfigError, UnknownReleaseError, OSError for the socket.
+    """Serve while the block runs; then stop being ready, finish what is under way, and end.
 
-    The caches fill in the background; until they have, calls are answered with 503.
+    Raises ConfigError, UnknownReleaseError, CertificateError, OSError for the socket. The caches
+    fill in the background; until they have, calls are answered with 503.
     """
     rules = Rules(release(config.upstream), filters_of(config), find_policy(config.policy))
     engine = Vectorized(rules)
     cluster = LiveCluster(clock.monotonic, engine.follow)
-    feeds = informers(cluster, Client(transport), rules, clock, rng)
+    client = Client(transport)
+    events = EventWriter(client, clock, rng)
     service = Service(
         cluster,
         engine,
         clock,
         config.search,
         config.promise_seconds,
-        feeds,
+        informers(cluster, client, rules, clock, rng, config.watch_silence_seconds),
         journal=journal or Journal(),
+        degradation=degradation_of(config),
+        turns=Turns(config.queue_limit),
+        recent=Recent(config.decisions_kept),
+        announcer=Announcer(events.recorder(COMPONENT)) if config.events else None,
     )
-    app = build_app(service, config.path_prefixes, config.body_limit_mib * 2**20)
-    async with _listening(app, config) as url, asyncio.TaskGroup() as following:
-        tasks = [following.create_task(feed.run()) for feed in feeds.values()]
-        tasks.append(following.create_task(_keep_current(cluster, clock)))
+    visits = Visits(config.limits, clock)
+    rotation = None if config.tls is None else Rotation(config.tls, clock)
+    watch_front(service, visits, rotation)
+    app = build_app(
+        service,
+        config.path_prefixes,
+        config.body_limit_mib * 2**20,
+        Doorkeeper(config.tls),
+        f"{rng.getrandbits(32):08x}",
+    )
+    context = None if rotation is None else lambda: rotation.context
+    async with (
+        listening(app, config, visits, context) as socket,
+        asyncio.TaskGroup() as following,
+    ):
+        beside = [feed.run() for feed in service.feeds.values()]
+        beside += [_keep_current(cluster, clock), visits.keep_swept()]
+        if rotation is not None:
+            beside.append(rotation.follow())
+        tasks = [following.create_task(work) for work in beside]
         try:
-            yield Running(url, service)
+            yield Running(socket.url, service)
         finally:
+            service.readiness.stopping = True
+            await clock.sleep(config.shutdown_delay_seconds)
+            await socket.finish()
+            await events.flush()
             for task in tasks:
                 task.cancel()
 
@@ -106,17 +140,3 @@ def told_to_stop() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     return stop
-
-
-@asynccontextmanager
-async def _listening(app: web.Application, config: Config) -> AsyncIterator[str]:
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, config.host, config.port)
-        await site.start()
-        port = runner.addresses[0][1]
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()

@@ -17,10 +17,15 @@ from policies.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that was understood: the pod it is about, and how to answer it."""
+    """A call that was understood: the pod it is about, and how to answer it.
+
+    ``veto`` and ``echo`` give what stands in for an answer; a veto is told why.
+    """
 
     pod: Pod
     answer: Callable[[Situation], Answer]
+    veto: Callable[[str], bytes]
+    echo: Callable[[], bytes]
 
 
 Verb = Callable[[bytes, Rules], Call]
@@ -29,12 +34,22 @@ Verb = Callable[[bytes, Rules], Call]
 
 def _filter(body: bytes, rules: Rules) -> Call:
     args = filter_verb.decode(body, rules)
-    return Call(args.pod, lambda situation: filter_verb.answer(args, situation))
+    return Call(
+        args.pod,
+        lambda situation: filter_verb.answer(args, situation),
+        lambda why: filter_verb.veto(args, why),
+        lambda: filter_verb.echo(args),
+    )
 
 
 def _preempt(body: bytes, rules: Rules) -> Call:
     args = preempt_verb.decode(body, rules)
-    return Call(args.pod, lambda situation: preempt_verb.answer(args, situation))
+    return Call(
+        args.pod,
+        lambda situation: preempt_verb.answer(args, situation),
+        lambda _: preempt_verb.veto(),
+        lambda: preempt_verb.echo(args, rules),
+    )
 
 
 VERBS: Mapping[str, Verb] = {"filter": _filter, "preempt": _preempt}

@@ -8,6 +8,7 @@ from enum import Enum
 from policies.decision import Candidate, FilterDecision, PreemptionDecision
 from policies.engine import Engine
 from policies.model import Snapshot
+from policies.patience import Patience, endless
 from policies.rules import Rules
 
 
@@ -28,11 +29,12 @@ class Substitute(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a verb decides on, and with: one immutable moment, and an engine."""
+    """What a verb decides on, and with: one immutable moment, an engine, and how much time."""
 
     snapshot: Snapshot
     engine: Engine
     search: Search = Search.OFFERED
+    patience: Patience = endless
 
     @property
     def rules(self) -> Rules:

@@ -117,12 +117,12 @@ class Visits:
         visit.cut()
 
 
-class Connection(web.RequestHandler[web.Request]):
+class Connection(web.RequestHandler):
     """One client's requests, one after another."""
 
     __slots__ = ("_visit", "_visits")
 
-    def __init__(self, server: web.Server[web.Request], visits: Visits, **options: Any) -> None:
+    def __init__(self, server: web.Server, visits: Visits, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._visits = visits
         self._visit: Visit | None = None

@@ -18,41 +18,57 @@ from aiohttp import web
 from extender.config import Config
 from extender.front.connections import Connection, Phase, Visit, Visits
 
+FINISH_SECONDS: Final = 10.0
 _MOST_HEADERS: Final = 64
 
 Context = Callable[[], ssl.SSLContext]
 
 
+class Listening:
+    """A socket that is listened on at ``url``."""
+
+    def __init__(self, url: str, listener: asyncio.Server, door: _Door) -> None:
+        self.url = url
+        self._listener = listener
+        self._door = door
+
+    async def finish(self) -> None:
+        """Take no more connections, and let what is under way be finished."""
+        self._listener.close()
+        await self._door.close()
+
+
 @asynccontextmanager
 async def listening(
     app: web.Application, config: Config, visits: Visits, context: Context | None
-) -> AsyncIterator[str]:
-    """Serve while the block runs, and give the base URL; then let what is under way be finished.
+) -> AsyncIterator[Listening]:
+    """Serve until the block ends, or is told to finish.
 
     ``context`` gives what to shake hands with now; without it there is no TLS. Raises OSError for
     the socket.
     """
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_SECONDS)
     await runner.setup()
+    assert runner.server is not None
+    door = _Door(runner, runner.server, config, visits, context)
     try:
-        assert runner.server is not None
-        door = _Door(runner.server, config, visits, context)
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(door.accept, config.host, config.port)
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        scheme = "http" if context is None else "https"
+        url = f"{scheme}://{host}:{listener.sockets[0].getsockname()[1]}"
         try:
-            host = f"[{config.host}]" if ":" in config.host else config.host
-            scheme = "http" if context is None else "https"
-            yield f"{scheme}://{host}:{listener.sockets[0].getsockname()[1]}"
+            yield Listening(url, listener, door)
         finally:
             listener.close()
-            await door.close()
     finally:
-        await runner.cleanup()
+        await door.close()
 
 
 @dataclass(slots=True)
 class _Door:
-    server: web.Server[web.Request]
+    runner: web.AppRunner
+    server: web.Server
     config: Config
     visits: Visits
     context: Context | None
@@ -69,10 +85,11 @@ class _Door:
         work.add_done_callback(self.securing.discard)
 
     async def close(self) -> None:
-        """Give up on handshakes."""
+        """Give up on handshakes, and let answers be finished."""
         for work in self.securing:
             work.cancel()
         await asyncio.gather(*self.securing, return_exceptions=True)
+        await self.runner.cleanup()
 
     def _connection(self) -> Connection:
         size = self.config.limits.header_kib * 1024
@@ -80,7 +97,6 @@ class _Door:
             self.server,
             self.visits,
             access_log=None,
-            keepalive_timeout=0,  # the visits' concern
             max_line_size=size,
             max_field_size=size,
             max_headers=_MOST_HEADERS,

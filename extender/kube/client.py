@@ -191,13 +191,15 @@ class Client:
         *,
         resource_version: str,
         timeout_seconds: int,
+        silence_seconds: float | None = None,
     ) -> AbstractAsyncContextManager[EventStream]:
         """Changes after `resource_version`, with bookmarks, for `timeout_seconds` at most.
 
+        Silence of `silence_seconds` (by default somewhat more than the whole) is a TransportError.
         Raises ApiError, TransportError on entering; see EventStream for what follows.
         """
         from_there = (("resourceVersion", resource_version),)
-        return self._watched(resource, selection, from_there, timeout_seconds)
+        return self._watched(resource, selection, from_there, timeout_seconds, silence_seconds)
 
     def stream(
         self,
@@ -223,6 +225,7 @@ class Client:
         selection: Selection,
         beginning: tuple[tuple[str, str], ...],
         timeout_seconds: int,
+        silence_seconds: float | None = None,
     ) -> AbstractAsyncContextManager[EventStream]:
         query = (
             *selection.query(),
@@ -232,7 +235,7 @@ class Client:
             ("timeoutSeconds", str(timeout_seconds)),
         )
         path = resource.collection(selection.namespace).path
-        silence = timeout_seconds + WATCH_GRACE_SECONDS
+        silence = silence_seconds or timeout_seconds + WATCH_GRACE_SECONDS
         return self._events(Request("GET", path, query, silence_limit=silence))
 
     @asynccontextmanager

@@ -16,14 +16,16 @@ that it lists again after a lost connection where this one resumes):
     watch ends by its timeout         resume at once
     watch ends at once, without event resume after a delay
     connection lost, half a frame     resume after a delay
-    silent beyond timeout + 30 s      as a lost connection
+    silent beyond a limit             as a lost connection (by default: timeout + 30 s)
     401 403 408 429 5xx               repeat the same request after a delay, or Retry-After
     410, version ahead of the server  list again after a delay; if the list says so too, list the
                                       newest state at once
     any other error, malformed frame  list again after a delay
 
 Delays are `backoff`'s. Each watch asks for a timeout of 5 to 10 minutes, drawn at random so that
-many clients do not come back together. One log line per change of condition: the same trouble
+many clients do not come back together. Bookmarks come each minute, so that a silence of two
+minutes means a connection that leads nowhere; servers without bookmarks are heard from when a watch
+is opened. One log line per change of condition: the same trouble
 repeated is not logged again.
 """
 
@@ -83,6 +85,7 @@ class Informer(Generic[T]):
 
     - `resource_version`: the version the copy has reached, "" before the first list;
     - `last_event_ns`: when the server last said anything, in epoch nanoseconds, 0 for never;
+    - `last_heard`: when it last did, or opened a watch, in the clock's monotonic seconds;
     - `watching`: whether a watch is open, so that silence means that nothing happened;
     - `relists`: lists after the first; `reconnects`: watches resumed without a list.
     """
@@ -97,11 +100,13 @@ class Informer(Generic[T]):
         rng: random.Random,
         selection: Selection = EVERYTHING,
         log: Any = None,
+        silence_seconds: float | None = None,
     ) -> None:
         self._client = client
         self._resource = resource
         self._decode = decode
         self._sink = sink
+        self._silence_seconds = silence_seconds
         self._clock = clock
         self._rng = rng
         self._selection = selection
@@ -115,6 +120,7 @@ class Informer(Generic[T]):
         self._trouble = ""
         self.resource_version = ""
         self.last_event_ns = 0
+        self.last_heard = clock.monotonic()
         self.watching = False
         self.relists = 0
         self.reconnects = 0
@@ -183,6 +189,7 @@ class Informer(Generic[T]):
             self._selection,
             resource_version=self.resource_version,
             timeout_seconds=self._watch_seconds(),
+            silence_seconds=self._silence_seconds,
         ) as events:
             await self._follow(events)
         lasted = self._clock.monotonic() - started
@@ -197,6 +204,7 @@ class Informer(Generic[T]):
         self.watching = True
         self.reconnects += self._resuming
         self._resuming = True
+        self.last_heard = self._clock.monotonic()
         self._well()
         try:
             async for event in events:
@@ -217,6 +225,7 @@ class Informer(Generic[T]):
     def _reached(self, resource_version: str) -> None:
         self.resource_version = resource_version
         self.last_event_ns = self._clock.now_ns()
+        self.last_heard = self._clock.monotonic()
 
     async def _recover(self, trouble: Trouble) -> None:
         """Choose between resuming and listing again, and wait as long as it takes."""

@@ -88,6 +88,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
         controller=_controller(meta.ownerReferences or ()),
         storage=_storage(meta.name, spec, status),
+        priority_class=spec.priorityClassName or "",
     )
 
 

@@ -121,5 +121,13 @@ class ByName(Mapping[str, Rejection]):
     def __len__(self) -> int:
         return int(np.count_nonzero(self._codes))
 
+    def tally(self) -> Counter[Reason]:
+        """Count the reasons of all refused nodes; that nobody has to go, without the node's name."""
+        counts = count_reasons(self._codes, self._rejections)
+        needless = int(np.count_nonzero(needs_nobody(self._codes)))
+        if needless:
+            counts[Reason(Code.NO_VICTIM_NEEDED)] = needless
+        return counts
+
     def __repr__(self) -> str:
         return repr(dict(self))

@@ -61,6 +61,10 @@ VIOLATIONS = {
         "extender/memory/groups.py",
         "import extender.memory.measuring",
     ),
+    "Inside extender.front": (
+        "extender/front/certificates.py",
+        "import extender.front.rotation",
+    ),
     "Inside extender.kube": ("extender/kube/backoff.py", "import extender.kube.decoding"),
     "Inside extender.kube.workloadspread": (
         "extender/kube/workloadspread/shapes.py",

@@ -24,7 +24,7 @@ def looks(count: int) -> Patience:
 
 @given(clusters(), st.integers(0, 12), st.sampled_from([Reference, Vectorized]))
 def test_what_was_found_in_time_is_what_is_found_without_haste(
-    cluster: Cluster, count: int, kind: type[Reference] | type[Vectorized]
+    cluster: Cluster, count: int, kind: type[Reference | Vectorized]
 ) -> None:
     rules = Rules(NEWEST)
     engine: Engine = kind(rules)
@@ -38,15 +38,13 @@ def test_what_was_found_in_time_is_what_is_found_without_haste(
     if not found.untried:
         assert found == whole
     assert dict(found.candidates) == {name: whole.candidates[name] for name in found.candidates}
-    assert found.chosen == next(
-        iter(rules.policy.candidates.sort(found.candidates.values())), None
-    )
+    assert found.chosen == next(iter(rules.policy.candidates.sort(found.candidates.values())), None)
     assert set(found.rejected) >= set(whole.rejected)
 
 
 @given(clusters(), st.integers(0, 12), st.sampled_from([Reference, Vectorized]))
 def test_filtering_is_whole_or_none(
-    cluster: Cluster, count: int, kind: type[Reference] | type[Vectorized]
+    cluster: Cluster, count: int, kind: type[Reference | Vectorized]
 ) -> None:
     engine: Engine = kind(Rules(NEWEST))
     names = tuple(cluster.snapshot.nodes)

@@ -1,0 +1,22 @@
+"""How often each reason was found among refused nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from policies.decision import Code, Reason, Rejection
+from policies.vectorized.verdicts import ByName
+
+Tally = Counter[Reason]
+
+
+def tally(rejected: Mapping[str, Rejection]) -> Tally:
+    """Count the reasons; that nobody has to go on a node is counted without the node's name."""
+    if isinstance(rejected, ByName):
+        return rejected.tally()
+    return Counter(
+        Reason(reason.code) if reason.code is Code.NO_VICTIM_NEEDED else reason
+        for rejection in rejected.values()
+        for reason in rejection.reasons
+    )
