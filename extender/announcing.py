@@ -1,8 +1,8 @@
 """Kubernetes Events on those whom an answer concerns: who goes, for whom, and why.
 
 kube-scheduler tells victims that they were preempted, and by whom, but not why it was they; and it
-may have other extenders to ask. So these Events say what was *named*. The writer counts repetitions,
-combines what is similar and cuts floods off, as client-go's does.
+may have other extenders to ask. So these Events say what was *named*. The writer counts
+repetitions, combines what is similar and cuts floods off, as client-go's does.
 """
 
 from __future__ import annotations

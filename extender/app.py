@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from extender.degrading import DegradedError
 from extender.front.admitting import Doorkeeper
@@ -66,9 +67,7 @@ def build_app(
     return app
 
 
-def _guard(
-    doorkeeper: Doorkeeper,
-) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+def _guard(doorkeeper: Doorkeeper) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         transport = request.transport

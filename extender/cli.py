@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from typer.exceptions import TyperException
 
 from extender import spreadcommands
 from extender.advising.command import ADVISE_EXAMPLE, advise_eviction
+from extender.checking import served_config
 from extender.clusterfile import load_cluster, load_pod
 from extender.config import Config, ConfigError, filters_of, find_policy, load_config
 from extender.console import log_to_stderr, refuse
@@ -33,6 +33,7 @@ from extender.explain import (
     preempt_document,
     scale_down_document,
 )
+from extender.front.certificates import CertificateError
 from extender.journal import Journal
 from extender.kube.clock import SystemClock
 from extender.kube.connection import ConnectionConfigError, connect
@@ -78,6 +79,7 @@ Embed = Callable[[str], AbstractAsyncContextManager[Embedded]]
 """Starts a shipped cluster by its scenario's name; raises ConfigError."""
 
 USER_ERRORS = (
+    CertificateError,
     ConfigError,
     ConnectionConfigError,
     ManifestError,
@@ -112,6 +114,7 @@ def build(embed: Embed) -> typer.Typer:
     advise = typer.Typer(rich_markup_mode=None)
     app.add_typer(advise, name="advise", help="Tell of a live cluster what is to be expected.")
     advise.command("eviction", epilog=example(ADVISE_EXAMPLE))(advise_eviction)
+    app.command("check-config", epilog=example("check-config reprieve.yaml"))(_check_config)
     app.command("serve", epilog=example("serve --embedded demo --port 0"))(_serve_command(embed))
     return app
 
@@ -123,9 +126,19 @@ def run(app: typer.Typer) -> None:
         code = app(prog_name="reprieve", standalone_mode=False)
     except TyperException as error:
         refuse(f"{error.format_message().rstrip('.')}; see reprieve --help")
+    except ConfigError as error:
+        refuse(*error.faults)
     except USER_ERRORS as error:
         refuse(str(error))
     sys.exit(code)
+
+
+def _check_config(
+    file: Annotated[Path, typer.Argument(metavar="F", help="A configuration file, as for serve.")],
+) -> None:
+    """Say everything that is wrong with a configuration, without starting."""
+    served_config(file, {}, SystemClock())
+    print(f"{file}: can be served")  # noqa: T201 - the answer
 
 
 def _explain_filter(
@@ -235,10 +248,8 @@ def _serve_command(embed: Embed) -> Callable[..., None]:
             "search": search,
             "upstream": upstream,
         }
-        base = Config() if config is None else load_config(config)
-        settings = msgspec.structs.replace(
-            base, **{key: value for key, value in given.items() if value is not None}
-        )
+        said = {key: value for key, value in given.items() if value is not None}
+        settings = served_config(config, said, SystemClock())
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))

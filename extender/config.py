@@ -64,7 +64,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
@@ -209,23 +209,31 @@ class _PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
 
 def load_config(path: Path) -> Config:
     """Read a configuration file for its rules. Raises ConfigError."""
-    config, faults = read_config(path)
-    faults = (*faults, *(f"{path}: {fault}" for fault in filter_faults(config)))
+    read = read_config(path)
+    faults = (*read.faults, *(f"{path}: {fault}" for fault in filter_faults(read.value)))
     if faults:
         raise ConfigError(*faults)
-    return config
+    return read.value
 
 
-def read_config(path: Path) -> tuple[Config, tuple[str, ...]]:
-    """Read what can be read of a configuration file, and give a line for each fault.
+class ReadConfig(NamedTuple):
+    """What could be read of a file, a line for each fault, and the fields that are lost by one."""
 
-    What is at fault has its default. Raises ConfigError if nothing can be read.
+    value: Config
+    faults: tuple[str, ...] = ()
+    lost: frozenset[str] = frozenset()
+
+
+def read_config(path: Path) -> ReadConfig:
+    """Read what can be read of a configuration file; what is at fault has its default.
+
+    Raises ConfigError if nothing can be read.
     """
     sifted = sift(_document(path), Config)
     faults = tuple(f"{path}: {fault}" for fault in sifted.faults)
     if sifted.value is None:
         raise ConfigError(*faults)
-    return sifted.value, faults
+    return ReadConfig(sifted.value, faults, sifted.lost)
 
 
 def filter_faults(config: Config) -> tuple[str, ...]:

@@ -23,10 +23,14 @@ _MISSING = re.compile(r"Object missing required field (.*)")
 
 
 class Sifted(msgspec.Struct, Generic[T], frozen=True):
-    """What could be read (None if nothing), and a line for each fault: its place, what was expected."""
+    """What could be read (None if nothing), and a line for each fault: its place, what is wrong.
+
+    ``lost`` are the fields of the document that were taken out whole.
+    """
 
     value: T | None
     faults: tuple[str, ...]
+    lost: frozenset[str] = frozenset()
 
 
 def sift(document: object, kind: type[T]) -> Sifted[T]:
@@ -34,7 +38,8 @@ def sift(document: object, kind: type[T]) -> Sifted[T]:
     sieve = _Sieve(document, kind)
     while True:
         try:
-            return Sifted(msgspec.convert(sieve.document, kind), tuple(sieve.faults))
+            value = msgspec.convert(sieve.document, kind)
+            return Sifted(value, tuple(sieve.faults), sieve.lost)
         except msgspec.ValidationError as error:
             if not sieve.take_out(str(error).replace("`", "")):
                 return Sifted(None, tuple(sieve.faults))
@@ -49,6 +54,11 @@ class _Sieve:
         self._type = inspect.type_info(kind)
         self._gone: set[_Path] = set()
 
+    @property
+    def lost(self) -> frozenset[str]:
+        """The fields of the document that were taken out whole."""
+        return frozenset(str(path[0]) for path in self._gone if len(path) == 1)
+
     def take_out(self, objection: str) -> bool:
         """Note what is objected to, and take it out; False if that is the whole document."""
         problem, _, place = objection.partition(" - at ")
@@ -57,7 +67,8 @@ class _Sieve:
         unknown, missing = _UNKNOWN.fullmatch(problem), _MISSING.fullmatch(problem)
         if missing is None or (*self._original(path), missing[1]) not in self._gone:
             shown = _shown(self._original(path)) + ("[...]" if place.endswith("[...]") else "")
-            self.faults.append(f"{shown or '(the document)'}: {problem}{self._allowed(path)}")
+            allowed = "" if missing else self._allowed(path)
+            self.faults.append(f"{shown or '(the document)'}: {problem}{allowed}")
         if unknown is not None:
             path = (*path, unknown[1])
         if not path:
@@ -151,5 +162,5 @@ def _plain(kind: inspect.Type, value: Any, path: _Path) -> inspect.Type:
     if len(members) > 1 and isinstance(value, Mapping):
         structs = (each for each in members if isinstance(each, inspect.StructType))
         tagged = [each for each in structs if value.get(each.tag_field) == each.tag]
-        members = tagged or members
+        return tagged[0] if tagged else kind
     return members[0] if len(members) == 1 else kind

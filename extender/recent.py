@@ -1,8 +1,8 @@
 """The last decisions, kept to be asked for: ``GET /decisions``.
 
-A record says what was asked, what was answered, and why: the criterion that decided, who was spared,
-how often each reason was found, and the notes. It is made of texts and numbers of its own, so no old
-state of the cluster is kept alive. Bodies and anything else of a pod's specification are not kept.
+A record says what was asked, what was answered, and why: the criterion that decided, who was
+spared, how often each reason was found, and the notes. It is made of texts and numbers of its own,
+so no old state of the cluster is kept alive. Nothing else of a pod's specification is kept.
 """
 
 from __future__ import annotations
@@ -86,20 +86,20 @@ class Recent:
 def record_of(answer: Answer, around: Circumstances, reasons: Tally) -> Record:
     """Make a record of a decision; ``reasons`` are those of the nodes it refused."""
     decision, chosen = answer.decision, answer.promised
-    common = {
-        "at": around.at,
-        "request_id": around.request_id,
-        "verb": around.verb,
-        "pod": known(decision.pod),
-        "took_milliseconds": round(around.seconds * 1000, 3),
-        "generation": around.generation,
-        "rejected": {str(reason): n for reason, n in reasons.most_common(_MOST_REASONS)},
-        "notes": answer.notes,
-    }
+    common = Record(
+        around.at,
+        around.request_id,
+        around.verb,
+        known(decision.pod),
+        round(around.seconds * 1000, 3),
+        around.generation,
+        rejected={str(reason): n for reason, n in reasons.most_common(_MOST_REASONS)},
+        notes=answer.notes,
+    )
     if isinstance(decision, FilterDecision):
-        return Record(**common, fits=len(decision.feasible))
-    return Record(
-        **common,
+        return msgspec.structs.replace(common, fits=len(decision.feasible))
+    return msgspec.structs.replace(
+        common,
         node=None if chosen is None else chosen.node,
         victims=() if chosen is None else _known(chosen.victims.pods),
         spared=() if chosen is None else _known(chosen.spared),

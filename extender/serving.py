@@ -84,11 +84,16 @@ async def running(
     visits = Visits(config.limits, clock)
     rotation = None if config.tls is None else Rotation(config.tls, clock)
     watch_front(service, visits, rotation)
+    doorkeeper = (
+        Doorkeeper(config.tls.allowed_client_names)
+        if config.tls is not None and config.tls.client_ca
+        else None
+    )
     app = build_app(
         service,
         config.path_prefixes,
         config.body_limit_mib * 2**20,
-        Doorkeeper(config.tls),
+        doorkeeper,
         f"{rng.getrandbits(32):08x}",
     )
     context = None if rotation is None else lambda: rotation.context

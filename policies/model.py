@@ -123,8 +123,8 @@ class Pod:
     those that any container requests or limits, even at zero. ``affinity`` and
     ``anti_affinity`` are required terms, ``spread`` hard constraints, ``soft_spread`` whether there
     are others; ``controller`` is what the pod belongs to. ``storage`` is None for a pod without
-    volumes and device claims, as most are. ``priority_class`` decides nothing: it names the priority
-    for people.
+    volumes and device claims, as most are. ``priority_class`` decides nothing, and names the
+    priority for people.
     """
 
     namespace: str

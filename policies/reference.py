@@ -77,7 +77,8 @@ def filter_leniently(
 ) -> FilterDecision:
     """Filter as if the departing pods had left; where that refuses, also as if they stayed.
 
-    Raises OutOfTimeError where ``patience`` ends. Only what is refused both ways is refused, for the reason that holds once they have left.
+    Only what is refused both ways is refused, for the reason that holds once they have left. Raises
+    OutOfTimeError where ``patience`` ends.
     """
     among = _known(among, snapshot)
     near = snapshot.nodes if reach_far(pod, snapshot) else among

@@ -7,27 +7,24 @@ common name, as Kubernetes calls users, and by its DNS names and URIs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
-
-from extender.config import Tls
 
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 
 
 class Doorkeeper:
-    """Lets clients in by their certificates; without ``tls.client_ca`` all of them."""
+    """Lets clients in by their certificates; by default all that have one."""
 
-    def __init__(self, tls: Tls | None) -> None:
-        self._asks = tls is not None and bool(tls.client_ca)
-        self._allowed = frozenset(tls.allowed_client_names if tls is not None else ())
+    def __init__(self, allowed_names: Iterable[str] = ()) -> None:
+        self._allowed = frozenset(allowed_names)
 
     def objection(self, path: str, certificate: Mapping[str, Any] | None) -> str:
         """Say why a client may not ask for ``path``, "" if it may.
 
         ``certificate`` is what Python tells of a verified one; None or empty without any.
         """
-        if not self._asks or path in OPEN_PATHS:
+        if path in OPEN_PATHS:
             return ""
         if not certificate:
             return "a client certificate is required"

@@ -16,13 +16,14 @@ that has been waiting longest for its client makes room; if none is, the new one
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from enum import Enum
 from typing import Any, Final
 
 from aiohttp import web
 
 from extender.config import Limits
-from extender.kube.clock import Clock
+from extender.kube.clock import Clock, within
 
 SWEEP_SECONDS: Final = 1.0
 
@@ -38,6 +39,7 @@ class Phase(Enum):
 
 
 _AWAITS_CLIENT: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.HEADER)
+_UNDER_WAY: Final = (Phase.HEADER, Phase.BODY, Phase.DECIDING)
 
 
 class Visit:
@@ -67,19 +69,16 @@ class Visits:
             Phase.BODY: limits.body_seconds,
         }
         self._visits: dict[Visit, None] = {}
+        self._idle = asyncio.Event()
         self.cut = dict.fromkeys(Phase, 0)
         self.full = 0
 
     def __len__(self) -> int:
         return len(self._visits)
 
-    def now(self) -> float:
-        """Give the time that phases are measured by, in seconds."""
-        return self._clock.monotonic()
-
     def begin(self, transport: asyncio.BaseTransport, phase: Phase) -> Visit | None:
         """Let a connection in, or give None if there is no room for it."""
-        visit = Visit(transport, phase, self.now())
+        visit = Visit(transport, phase, self._clock.monotonic())
         if len(self._visits) >= self._most and not self._make_room():
             visit.cut()
             return None
@@ -89,10 +88,27 @@ class Visits:
     def end(self, visit: Visit) -> None:
         """Forget a connection that has ended."""
         self._visits.pop(visit, None)
+        self._idle.set()
+
+    def enter(self, visit: Visit, phase: Phase) -> None:
+        """Note that a connection waits for something else from now on."""
+        visit.phase, visit.since = phase, self._clock.monotonic()
+        if phase is Phase.IDLE:
+            self._idle.set()
+
+    async def finish(self, seconds: float) -> None:
+        """Return when nobody is in the midst of a request, or when so much time has passed."""
+        with suppress(TimeoutError):
+            await within(self._clock, seconds, self._until_idle())
+
+    async def _until_idle(self) -> None:
+        while any(visit.phase in _UNDER_WAY for visit in self._visits):
+            self._idle.clear()
+            await self._idle.wait()
 
     def sweep(self) -> None:
         """Cut off whoever has stayed too long in his phase."""
-        now = self.now()
+        now = self._clock.monotonic()
         for visit in tuple(self._visits):
             limit = self._seconds.get(visit.phase)
             if limit is not None and now - visit.since > limit:
@@ -152,7 +168,7 @@ class Connection(web.RequestHandler):
         if visit is None:
             return
         if visit.phase is Phase.IDLE:
-            visit.phase, visit.since = Phase.HEADER, self._visits.now()
+            self._visits.enter(visit, Phase.HEADER)
         super().data_received(data)
 
     def reads_body(self) -> None:
@@ -169,4 +185,4 @@ class Connection(web.RequestHandler):
 
     def _enter(self, phase: Phase) -> None:
         if self._visit is not None:
-            self._visit.phase, self._visit.since = phase, self._visits.now()
+            self._visits.enter(self._visit, phase)

@@ -35,7 +35,7 @@ class Listening:
     async def finish(self) -> None:
         """Take no more connections, and let what is under way be finished."""
         self._listener.close()
-        await self._door.close()
+        await self._door.finish()
 
 
 @asynccontextmanager
@@ -62,7 +62,7 @@ async def listening(
         finally:
             listener.close()
     finally:
-        await door.close()
+        await runner.cleanup()
 
 
 @dataclass(slots=True)
@@ -84,11 +84,12 @@ class _Door:
         self.securing.add(work)
         work.add_done_callback(self.securing.discard)
 
-    async def close(self) -> None:
-        """Give up on handshakes, and let answers be finished."""
+    async def finish(self) -> None:
+        """Give up on handshakes, and let requests that have begun be finished."""
         for work in self.securing:
             work.cancel()
         await asyncio.gather(*self.securing, return_exceptions=True)
+        await self.visits.finish(FINISH_SECONDS)
         await self.runner.cleanup()
 
     def _connection(self) -> Connection:

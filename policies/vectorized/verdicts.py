@@ -122,7 +122,7 @@ class ByName(Mapping[str, Rejection]):
         return int(np.count_nonzero(self._codes))
 
     def tally(self) -> Counter[Reason]:
-        """Count the reasons of all refused nodes; that nobody has to go, without the node's name."""
+        """Count the reasons of all refused nodes; that nobody has to go, without a node's name."""
         counts = count_reasons(self._codes, self._rejections)
         needless = int(np.count_nonzero(needs_nobody(self._codes)))
         if needless:

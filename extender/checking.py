@@ -1,0 +1,82 @@
+"""Whether a configuration can be served: what its fields say together, and what they point to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from extender.config import Config, ConfigError, ReadConfig, filter_faults, find_policy, read_config
+from extender.front.certificates import CertificateError, identity
+from extender.kube.clock import Clock
+from policies.upstream import UnknownReleaseError, release
+
+
+def served_config(path: Path | None, given: Mapping[str, Any], clock: Clock) -> Config:
+    """Read the configuration that is to be served; ``given`` are fields that flags say.
+
+    Raises ConfigError with all faults; the clock says whether certificates are valid.
+    """
+    read = ReadConfig(Config()) if path is None else read_config(path)
+    config = msgspec.structs.replace(read.value, **given)
+
+    def place(field: str) -> str:
+        if field.partition(".")[0] in given:
+            return f"--{field}"
+        return field if path is None else f"{path}: {field}"
+
+    faults = (*read.faults, *served_faults(config, clock.now_ns() / 1e9, place))
+    if "tls" not in read.lost:
+        faults = (*faults, *plain_faults(config, place))
+    if faults:
+        raise ConfigError(*faults)
+    return config
+
+
+def served_faults(config: Config, now: float, place: Callable[[str], str]) -> Iterator[str]:
+    """Say what keeps a configuration from being served, line by line.
+
+    ``place`` says where a field was written; ``now`` is in epoch seconds.
+    """
+    yield from (place(fault) for fault in filter_faults(config))
+    try:
+        release(config.upstream)
+    except UnknownReleaseError as error:
+        yield f"{place('upstream')}: {error}"
+    try:
+        find_policy(config.policy)
+    except ConfigError as error:
+        yield from (f"{place('policy')}: {fault}" for fault in error.faults)
+    yield from _certificate_faults(config, now, place)
+
+
+def plain_faults(config: Config, place: Callable[[str], str]) -> Iterator[str]:
+    """Say if anybody could listen in where nobody asked for that."""
+    if config.tls is None and not config.allow_plain_http and not is_loopback(config.host):
+        yield (
+            f"{place('host')}: {config.host} is no loopback address, and there is no tls; expected "
+            "tls, a loopback address, or allowPlainHTTP: true"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _certificate_faults(config: Config, now: float, place: Callable[[str], str]) -> Iterator[str]:
+    tls = config.tls
+    if tls is None:
+        return
+    if tls.allowed_client_names and not tls.client_ca:
+        yield f"{place('tls.allowedClientNames')}: nobody can be told by name without tls.clientCA"
+    try:
+        identity(tls, now)
+    except CertificateError as error:
+        yield place(str(error))

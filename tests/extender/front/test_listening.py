@@ -1,0 +1,203 @@
+"""The socket with real clients, good ones and bad ones, on a clock that only the tests move."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import pytest
+
+from extender.config import Limits
+from extender.front.admitting import Doorkeeper
+from extender.front.connections import Phase
+from extender.front.rotation import Rotation
+from extender.kube.clock import SystemClock
+from fakeapi.certificates import Authority
+from tests.extender.front.conftest import Papers
+from tests.extender.front.doors import ASKING, GET, Client, open_door
+
+LIMITS = Limits(connections=2, header_kib=1, header_seconds=10, body_seconds=30, idle_seconds=120)
+
+
+class TestSlowClients:
+    async def test_a_header_that_trickles_in_is_cut_off(self) -> None:
+        async with open_door(LIMITS) as door:
+            client = await door.knock()
+            await client.send(b"POST /filter HTTP/1.1\r\n")
+            await door.until_all(Phase.HEADER)
+            door.pass_by(6)
+            await client.send(b"X-Slow: 1\r\n")
+            door.pass_by(5)
+            assert await client.ended()
+            assert door.visits.cut[Phase.HEADER] == 1
+
+    async def test_a_body_that_trickles_in_is_cut_off_and_nothing_breaks(self) -> None:
+        async with open_door(LIMITS) as door:
+            client = await door.knock()
+            await client.send(ASKING[:-10])
+            await door.until_all(Phase.BODY)
+            door.pass_by(29)
+            await client.send(ASKING[-10:-8])
+            door.pass_by(2)
+            assert await client.ended()
+            assert door.visits.cut[Phase.BODY] == 1
+            other = await door.knock()
+            await other.send(ASKING)
+            assert "200 OK" in await other.answer()
+
+    async def test_an_idle_connection_is_closed_in_the_end(self) -> None:
+        async with open_door(LIMITS) as door:
+            client = await door.knock()
+            for _ in range(3):
+                await client.send(ASKING)
+                assert "200 OK" in await client.answer()
+                door.pass_by(119)
+            door.pass_by(2)
+            assert await client.ended()
+            assert door.visits.cut[Phase.IDLE] == 1
+
+    @pytest.mark.parametrize("data", [b"", b"\x16\x03\x01"], ids=["silent", "slow"])
+    async def test_a_handshake_that_is_not_finished_is_cut_off(
+        self, papers: Papers, data: bytes
+    ) -> None:
+        rotation = Rotation(papers.tls, SystemClock())
+        async with open_door(LIMITS, lambda: rotation.context) as door:
+            client = await door.knock()
+            await client.send(data)
+            await door.until(1)
+            door.pass_by(11)
+            assert await client.ended()
+            await door.until(0)
+            assert door.visits.cut[Phase.HANDSHAKE] == 1
+
+
+class TestTooMuch:
+    async def test_the_one_that_waits_longest_makes_room(self) -> None:
+        async with open_door(LIMITS) as door:
+            first = await door.knock()
+            await door.until(1)
+            door.pass_by(1)
+            second = await door.knock()
+            await door.until(2)
+            third = await door.knock()
+            assert await first.ended()
+            for client in (second, third):
+                await client.send(ASKING)
+                assert "200 OK" in await client.answer()
+            assert (door.visits.full, len(door.visits)) == (1, 2)
+
+    async def test_nobody_who_is_being_served_does(self) -> None:
+        async with open_door(LIMITS) as door:
+            for number in (1, 2):
+                await (await door.knock()).send(ASKING[:-1])
+                await door.until(number)
+            await door.until_all(Phase.BODY)
+            third = await door.knock()
+            assert await third.ended()
+            for client in door.clients[:2]:
+                await client.send(ASKING[-1:])
+                assert "200 OK" in await client.answer()
+
+    async def test_a_header_over_the_limit_is_refused(self) -> None:
+        async with open_door(LIMITS) as door:
+            client = await door.knock()
+            await client.send(
+                b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: %s\r\n\r\n" % (b"x" * 1100)
+            )
+            assert "400 Bad Request" in await client.answer()
+
+    async def test_too_many_headers_are_refused(self) -> None:
+        async with open_door(LIMITS) as door:
+            client = await door.knock()
+            lines = b"".join(b"X-%d: 1\r\n" % number for number in range(100))
+            await client.send(b"GET /livez HTTP/1.1\r\nHost: x\r\n%s\r\n" % lines)
+            assert "400 Bad Request" in await client.answer()
+
+
+async def said(client: Client, path: bytes) -> str:
+    await client.send(GET % path)
+    return await client.answer()
+
+
+class TestTls:
+    async def test_a_rotation_changes_what_new_connections_are_shown_and_ends_none(
+        self, papers: Papers
+    ) -> None:
+        rotation = Rotation(papers.tls, SystemClock())
+        async with open_door(context=lambda: rotation.context) as door:
+            assert door.socket.url.startswith("https://127.0.0.1:")
+            before = await door.knock(papers.client())
+            assert "200 OK" in await said(before, b"/livez")
+            papers.mount("second", papers.issue())
+            rotation.look()
+            after = await door.knock(papers.client())
+            assert "200 OK" in await said(after, b"/livez")
+            assert "200 OK" in await said(before, b"/livez")
+            shown = [
+                each.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+                for each in (before, after)
+            ]
+            assert shown[0] != shown[1]
+
+    async def test_clients_without_a_certificate_may_probe_and_nothing_else(
+        self, papers: Papers
+    ) -> None:
+        rotation = Rotation(papers.mutual, SystemClock())
+        keeper = Doorkeeper(["system:kube-scheduler"])
+        async with open_door(context=lambda: rotation.context, doorkeeper=keeper) as door:
+            probe = await door.knock(papers.client())
+            assert "200 OK" in await said(probe, b"/readyz")
+            await probe.send(ASKING)
+            assert "a client certificate is required" in await probe.answer()
+            stranger = await door.knock(papers.client("somebody"))
+            await stranger.send(ASKING)
+            answer = await stranger.answer()
+            assert "403 Forbidden" in answer
+            assert answer.endswith("reprieve: the client somebody is not allowed\n")
+            scheduler = await door.knock(papers.client("system:kube-scheduler"))
+            await scheduler.send(ASKING)
+            assert "200 OK" in await scheduler.answer()
+
+    async def test_a_certificate_of_another_authority_gets_no_handshake(
+        self, papers: Papers
+    ) -> None:
+        rotation = Rotation(papers.mutual, SystemClock())
+        async with open_door(context=lambda: rotation.context) as door:
+            forged = papers.client("system:kube-scheduler", Authority())
+            client = await door.knock(forged)
+            await client.send(ASKING)
+            assert await client.answer() == ""
+            await door.until(0)
+
+    async def test_old_versions_of_tls_are_not_spoken(self, papers: Papers) -> None:
+        rotation = Rotation(papers.tls, SystemClock())
+        old = papers.client()
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+        async with open_door(context=lambda: rotation.context) as door:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await door.knock(old)
+            await door.until(0)
+
+    async def test_plain_words_to_a_secured_socket_end_the_connection(self, papers: Papers) -> None:
+        rotation = Rotation(papers.tls, SystemClock())
+        async with open_door(context=lambda: rotation.context) as door:
+            client = await door.knock()
+            await client.send(GET % b"/livez")
+            await client.reader.read()
+            await door.until(0)
+
+
+async def test_finishing_lets_an_answer_under_way_be_finished_and_nobody_else_in() -> None:
+    async with open_door() as door:
+        client = await door.knock()
+        await client.send(ASKING[:-1])
+        await door.until_all(Phase.BODY)
+        finishing = asyncio.create_task(door.socket.finish())
+        await asyncio.sleep(0)
+        with pytest.raises(ConnectionError):
+            await door.knock()
+        await client.send(ASKING[-1:])
+        assert "200 OK" in await client.answer()
+        await finishing
+        assert await client.ended()
