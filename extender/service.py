@@ -131,7 +131,7 @@ class Service:
         gauges.generation.set(self.cluster.snapshot().generation)
         gauges.promises.set(self.cluster.promises)
         gauges.silence.set(self.silence())
-        gauges.queue.set(len(self.turns))
+        gauges.queue.set(self.turns.waiting)
         gauges.ready.set(not self.readiness.problem())
         for kind, count in self.cluster.sizes().items():
             gauges.objects.labels(kind).set(count)

@@ -23,7 +23,9 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
 
-    def __len__(self) -> int:
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their turn."""
         return sum(not waiting.done() for waiting in self._waiting)
 
     async def take(self) -> None:
@@ -33,7 +35,7 @@ class Turns:
             self._taken = True
             loop.call_soon(self._pass_on)
             return
-        if len(self) >= self._limit:
+        if self.waiting >= self._limit:
             raise OverloadedError(f"{self._limit} calls wait already")
         turn = loop.create_future()
         self._waiting.append(turn)

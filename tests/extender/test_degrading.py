@@ -1,0 +1,277 @@
+"""What is answered too late, on a stale cluster, and under too much load; and that it is safe."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from extender.config import Config, Deadlines, Degraded, Substitutes
+from extender.degrading import Case, Degradation, DegradedError, degradation_of
+from extender.preempt_verb import PreemptArgs, echo
+from extender.service import Asked, Service
+from extender.turns import OverloadedError, Turns
+from extender.verdict import Substitute
+from extender.wire import Offer
+from policies.reference import Reference
+from policies.rules import Rules
+from policies.upstream import RELEASES
+from tests.builders import node, node_json, pod, pod_json
+from tests.extender.conftest import HandClock, encoded, filter_body, live_cluster, preempt_body
+from tests.extender.go_decoder import filtered, preempted
+
+LATE, STALE, OVERLOADED = Case.LATE, Case.STALE, Case.OVERLOADED
+VIP = pod_json("vip", cpu="1", priority=10)
+
+
+class Feed:
+    """A cache that has synced, last heard of at second 0."""
+
+    settled = synced = True
+    last_event_ns = 0
+    last_heard = 0.0
+
+    async def run(self) -> None: ...
+
+    async def wait_settled(self) -> None: ...
+
+
+def service(
+    clock: HandClock, substitute: Substitute, turns: Turns | None = None, seconds: float = 0.2
+) -> Service:
+    """Serve three full nodes; whatever is the matter, the same stands in."""
+    cluster = live_cluster(
+        *(node(f"node-{number}", cpu="1") for number in (1, 2, 3)),
+        *(
+            pod(f"web-{number}", on=f"node-{number}", cpu="1", priority=4 - number)
+            for number in (1, 2, 3)
+        ),
+    )
+    verbs = ("filter", "preempt")
+    degradation = Degradation(
+        dict.fromkeys(verbs, seconds),
+        60.0,
+        {(case, verb): substitute for case in Case for verb in verbs},
+    )
+    return Service(
+        cluster,
+        Reference(),
+        clock,
+        feeds={"pods": Feed()},
+        degradation=degradation,
+        turns=turns or Turns(),
+    )
+
+
+NAMES = ("node-1", "node-2")
+BY_NAME = filter_body(VIP, *NAMES)
+AS_OBJECTS = encoded(
+    {"Pod": VIP, "NodeNames": None, "Nodes": {"items": [node_json(name) for name in NAMES]}}
+)
+OFFERS = preempt_body(VIP, node_1=["web-1"], node_2=["web-2", "other"])
+
+
+def late(clock: HandClock) -> None:
+    clock.seconds = 0.3
+
+
+def stale(clock: HandClock) -> None:
+    clock.seconds = 61.0
+
+
+WHEN: Mapping[Case, tuple[Callable[[HandClock], None], float]] = {
+    LATE: (late, 0.0),
+    STALE: (stale, 61.0),
+}
+"""How a case comes about, and when the call arrived then."""
+
+
+def answer(case: Case, substitute: Substitute, verb: str, body: bytes) -> tuple[bytes, Service]:
+    clock = HandClock()
+    serving = service(clock, substitute)
+    happen, arrived = WHEN[case]
+    happen(clock)
+    answered = serving.answer(Asked(verb, body, arrived, "r-1"))
+    answered.tell()
+    return answered.body, serving
+
+
+@pytest.mark.parametrize("case", [LATE, STALE])
+class TestWhatStandsIn:
+    @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
+    def test_an_echo_of_filter_lets_every_node_pass_unchanged(
+        self, case: Case, body: bytes
+    ) -> None:
+        sent, _ = answer(case, Substitute.ECHO, "filter", body)
+        result = filtered(sent, list(NAMES), cached=body is BY_NAME)
+        assert not result.failed
+        assert not result.unresolvable
+        if body is BY_NAME:
+            assert result.names == list(NAMES)
+        else:
+            assert json.loads(sent)["Nodes"]["items"] == json.loads(body)["Nodes"]["items"]
+
+    @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
+    def test_a_veto_of_filter_refuses_every_node_resolvably_and_says_why(
+        self, case: Case, body: bytes
+    ) -> None:
+        sent, _ = answer(case, Substitute.VETO, "filter", body)
+        result = filtered(sent, list(NAMES), cached=body is BY_NAME)
+        assert set(result.failed) == set(NAMES)
+        assert all(f"cannot answer now ({case.value}: " in why for why in result.failed.values())
+        assert not result.unresolvable
+
+    def test_an_echo_of_preempt_gives_the_offers_back(self, case: Case) -> None:
+        sent, serving = answer(case, Substitute.ECHO, "preempt", OFFERS)
+        given = json.loads(sent)["NodeNameToMetaVictims"]
+        assert given == json.loads(OFFERS)["NodeNameToMetaVictims"]
+        assert serving.cluster.promises == 0  # kube-scheduler chooses, and the watch will tell
+
+    def test_a_veto_of_preempt_names_nobody(self, case: Case) -> None:
+        sent, serving = answer(case, Substitute.VETO, "preempt", OFFERS)
+        assert preempted(sent, serving.cluster.snapshot()) == {}
+
+    @pytest.mark.parametrize("verb", ["filter", "preempt"])
+    def test_an_error_leaves_it_to_kube_scheduler(self, case: Case, verb: str) -> None:
+        with pytest.raises(DegradedError, match=f"^{case.value}: "):
+            answer(case, Substitute.ERROR, verb, BY_NAME if verb == "filter" else OFFERS)
+
+    def test_it_is_counted_and_kept_and_is_no_decision(self, case: Case) -> None:
+        _, serving = answer(case, Substitute.VETO, "preempt", OFFERS)
+        figures = serving.scrape().decode().splitlines()
+        labels = f'answer="veto",case="{case.value}",verb="preempt"'
+        assert f"reprieve_degraded_total{{{labels}}} 1.0" in figures
+        assert "reprieve_preempt_without_answer_total 0.0" in figures
+        [kept] = json.loads(serving.recent.document())["decisions"]
+        assert kept["degraded"].startswith(f"{case.value}: ")
+        assert (kept["requestID"], kept["pod"]["name"]) == ("r-1", "vip")
+
+
+@pytest.mark.parametrize("release", ["1.37", "1.38"])
+def test_an_echo_leaves_out_what_would_void_the_rest(release: str) -> None:
+    offers = {
+        "whole": Offer(("a", "b"), 1),
+        "nameless": Offer(("a", ""), 0),
+        "victimless": Offer((), 0),
+    }
+    body = echo(PreemptArgs(pod("vip"), offers), Rules(RELEASES[release]))
+    given = set(json.loads(body)["NodeNameToMetaVictims"])
+    assert given == ({"whole", "victimless"} if release == "1.38" else {"whole"})
+
+
+class Ticking(HandClock):
+    """A clock that goes on by a tenth of a second whenever somebody looks."""
+
+    def monotonic(self) -> float:
+        self.seconds += 0.1
+        return self.seconds
+
+
+class TestDeadlinesWithinTheSearch:
+    def test_the_best_candidate_so_far_is_an_answer_and_a_note_says_so(self) -> None:
+        # Looks at the clock: the start, staleness, three nodes filtered, two tried of three.
+        serving = service(Ticking(), Substitute.ERROR, seconds=0.75)
+        body = preempt_body(VIP, node_1=["web-1"], node_2=["web-2"], node_3=["web-3"])
+        answered = serving.answer(Asked("preempt", body, 0.0))
+        [(chosen, victims)] = preempted(answered.body, serving.cluster.snapshot()).items()
+        # Whichever two of the three were tried, the dearest of all is not the better of them.
+        assert (chosen, victims.uids) in {("node-2", ("web-2",)), ("node-3", ("web-3",))}
+        answered.tell()
+        [kept] = json.loads(serving.recent.document())["decisions"]
+        assert (kept["candidates"], kept["untried"]) == (2, 1)
+        assert kept["notes"] == ["1 nodes were not tried, as time was up"]
+        figures = serving.scrape().decode().splitlines()
+        assert 'reprieve_searches_cut_short_total{verb="preempt"} 1.0' in figures
+
+    @pytest.mark.parametrize(("verb", "seconds"), [("filter", 0.25), ("preempt", 0.45)])
+    def test_where_nothing_was_found_in_time_the_call_is_late(
+        self, verb: str, seconds: float
+    ) -> None:
+        serving = service(Ticking(), Substitute.ERROR, seconds=seconds)
+        body = BY_NAME if verb == "filter" else OFFERS
+        with pytest.raises(DegradedError, match="^late: the search was not finished in time"):
+            serving.answer(Asked(verb, body, 0.0))
+
+    def test_a_decision_that_is_there_is_sent_however_late(self) -> None:
+        serving = service(Ticking(), Substitute.VETO, seconds=0.45)
+        answered = serving.answer(Asked("filter", BY_NAME, 0.0))
+        answered.tell()
+        figures = serving.scrape().decode().splitlines()
+        assert 'reprieve_overdue_answers_total{verb="filter"} 1.0' in figures
+
+
+class TestTurns:
+    async def test_who_meets_nobody_goes_on_at_once(self) -> None:
+        taking = Turns(0).take()
+        with pytest.raises(StopIteration):
+            taking.send(None)
+
+    async def test_one_has_his_turn_in_each_round_the_first_to_come_first(self) -> None:
+        turns, order, rounds = Turns(), list[str](), 0
+
+        async def call(name: str) -> None:
+            await turns.take()
+            order.append(f"{name} in {rounds}")
+
+        calls = [asyncio.create_task(call(name)) for name in "abc"]
+        while not all(each.done() for each in calls):
+            await asyncio.sleep(0)
+            rounds += 1
+        assert [entry[0] for entry in order] == ["a", "b", "c"]
+        assert len({entry[1:] for entry in order}) == 3
+        assert turns.waiting == 0
+
+    async def test_whoever_comes_to_a_full_queue_is_told(self) -> None:
+        turns = Turns(1)
+        calls = [asyncio.create_task(turns.take()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert turns.waiting == 1
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [type(None), type(None), OverloadedError]
+
+    async def test_whoever_goes_away_gives_up_his_turn(self) -> None:
+        turns = Turns(1)
+        first, second = (asyncio.create_task(turns.take()) for _ in range(2))
+        await asyncio.sleep(0)
+        assert turns.waiting == 1
+        second.cancel()
+        third = asyncio.create_task(turns.take())
+        await third
+        assert (first.done(), second.cancelled()) == (True, True)
+        assert turns.waiting == 0
+
+
+@pytest.mark.parametrize("substitute", Substitute)
+async def test_an_overloaded_service_has_its_stand_in(substitute: Substitute) -> None:
+    serving = service(HandClock(), substitute, Turns(0))
+    asked = Asked("preempt", OFFERS, 0.0)
+    outcomes = await asyncio.gather(
+        *(serving.call(asked) for _ in range(3)), return_exceptions=True
+    )
+    shown = ["error" if isinstance(each, DegradedError) else bodies(each) for each in outcomes]
+    stands_in = {"error": "error", "veto": [], "echo": ["node-1", "node-2"]}[substitute.value]
+    assert shown == [["node-2"], stands_in, stands_in]
+
+
+def bodies(answered: Any) -> list[str]:
+    """Name the nodes of an answer."""
+    return list(json.loads(answered.body)["NodeNameToMetaVictims"])
+
+
+def test_the_configuration_says_what_stands_in() -> None:
+    config = Config(
+        stale_seconds=5,
+        deadline_milliseconds=Deadlines(filter=50),
+        degraded=Degraded(late=Substitutes(preempt=Substitute.ECHO)),
+    )
+    read = degradation_of(config)
+    assert (read.deadline("filter"), read.deadline("preempt")) == (0.05, 0.2)
+    assert read.stale_seconds == 5
+    chosen = {
+        (case, verb) for (case, verb), each in read.substitutes.items() if each.value == "echo"
+    }
+    assert chosen == {(LATE, "preempt")}
+    assert read.substitute(STALE, "a verb to come") is Substitute.ERROR
