@@ -26,8 +26,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an unknown field beside a wrong one": (
         {"limits": {"conections": 1, "idleSeconds": 0, "connections": 5}},
         [
-            "limits: Object contains unknown field conections; expected one of connections, "
-            "headerKiB, headerSeconds, bodySeconds, idleSeconds",
+            (
+                "limits: Object contains unknown field conections; expected one of connections, "
+                "headerKiB, headerSeconds, bodySeconds, idleSeconds"
+            ),
             "limits.idleSeconds: Expected float > 0.0",
         ],
     ),
@@ -53,16 +55,20 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an unknown plugin": (
         {"pluginConfig": [{"name": "NodeAffinity"}, {"name": "Foo"}]},
         [
-            "pluginConfig[1].name: Invalid value 'Foo'; expected one of NodeResourcesFit, "
-            "NodeAffinity, PodTopologySpread, DefaultPreemption, InterPodAffinity, "
-            "NodeResourcesBalancedAllocation, VolumeBinding, DynamicResources"
+            (
+                "pluginConfig[1].name: Invalid value 'Foo'; expected one of NodeResourcesFit, "
+                "NodeAffinity, PodTopologySpread, DefaultPreemption, InterPodAffinity, "
+                "NodeResourcesBalancedAllocation, VolumeBinding, DynamicResources"
+            )
         ],
     ),
     "inside a plugin that is known": (
         {"pluginConfig": [{"name": "PodTopologySpread", "args": {"defaultingType": "list"}}]},
         [
-            "pluginConfig[0].args.defaultingType: Invalid enum value 'list'; expected one of "
-            "List, System"
+            (
+                "pluginConfig[0].args.defaultingType: Invalid enum value 'list'; expected one of "
+                "List, System"
+            )
         ],
     ),
 }
@@ -118,16 +124,20 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
     def test_a_flag_is_blamed_for_what_it_says(self, tmp_path: Path) -> None:
         assert self.faults(tmp_path, "policy: /none", policy="/other", host="::") == [
             "--policy: policy '/other': no such file, nor a policy called so (kube-scheduler)",
-            "--host: :: is no loopback address, and there is no tls; expected tls, a loopback "
-            "address, or allowPlainHTTP: true",
+            (
+                "--host: :: is no loopback address, and there is no tls; expected tls, a loopback "
+                "address, or allowPlainHTTP: true"
+            ),
         ]
 
     def test_faults_of_a_policy_file_are_told_all(self, tmp_path: Path) -> None:
         policy = tmp_path / "own.yaml"
         policy.write_text("nam: own\nvictims: 5\n")
         assert self.faults(tmp_path, f"policy: {policy}") == [
-            f"F: policy: {policy}: (the document): Object contains unknown field nam; expected one "
-            "of name, victims, candidates, protect",
+            (
+                f"F: policy: {policy}: (the document): Object contains unknown field nam; expected "
+                "one of name, victims, candidates, protect"
+            ),
             f"F: policy: {policy}: victims: Expected array, got int",
             f"F: policy: {policy}: (the document): Object missing required field name",
         ]
