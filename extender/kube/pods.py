@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from sys import intern
 
 import msgspec
 
@@ -88,7 +89,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
         controller=_controller(meta.ownerReferences or ()),
         storage=_storage(meta.name, spec, status),
-        priority_class=spec.priorityClassName or "",
+        priority_class=intern(spec.priorityClassName or ""),  # many pods have few
     )
 
 

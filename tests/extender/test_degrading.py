@@ -19,8 +19,8 @@ from extender.wire import Offer
 from policies.reference import Reference
 from policies.rules import Rules
 from policies.upstream import RELEASES
-from tests.builders import node, node_json, pod, pod_json
-from tests.extender.conftest import HandClock, encoded, filter_body, live_cluster, preempt_body
+from tests.builders import encoded, node, node_json, pod, pod_json
+from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
 from tests.extender.go_decoder import filtered, preempted
 
 LATE, STALE, OVERLOADED = Case.LATE, Case.STALE, Case.OVERLOADED
