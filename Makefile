@@ -6,7 +6,7 @@ GO := .venv/.go
 COMPILED := policies/_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
-.PHONY: demo test fuzz e2e conformance differential check bench bench-check clean
+.PHONY: demo test fuzz e2e conformance differential check audit bench bench-check clean
 
 demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 	$(BIN)/reprieve demo
@@ -35,6 +35,11 @@ check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
+
+audit:  ## look up all pinned versions among known vulnerabilities; asks pypi.org
+	$(PYTHON) -m venv .venv/.audit
+	.venv/.audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
+	.venv/.audit/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
 
 bench: $(INSTALLED) conformance  ## measure, and write the table to bench-results/
 	$(BIN)/python -m tests.bench

@@ -252,6 +252,8 @@ def _serve_command(embed: Embed) -> Callable[..., None]:
         settings = served_config(config, said, SystemClock())
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
+        if embedded is not None and settings.tls is not None:
+            raise ConfigError("--embedded asks itself over plain HTTP; expected no tls")
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
 
     return serve

@@ -1,0 +1,173 @@
+"""Three extenders behind one name: they answer alike, and any may be killed at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from extender.kube.client import Client
+from extender.kube.resources import PODS
+from fakeapi.harness import FakeCluster
+from tests.builders import node_json, pod_json
+from tests.commands import start
+from tests.extender.conftest import filter_body, preempt_body
+
+NODES = [f"node-{number}" for number in range(12)]
+OFFERS = {name.replace("-", "_"): [f"web-{name}"] for name in NODES}
+
+
+@dataclass
+class Replica:
+    """One extender in a process of its own."""
+
+    process: Process
+    url: str
+
+
+async def replica(server: str) -> Replica:
+    """Start one, and wait until it is ready, as a Service does before it sends anything there."""
+    process = await start("serve", "--port", "0", "--server", server)
+    assert process.stdout is not None
+    url = (await process.stdout.readline()).decode().split()[-1]
+    async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+        while True:
+            async with session.get(f"{url}/readyz") as response:
+                if response.status == 200:
+                    return Replica(process, url)
+
+
+@asynccontextmanager
+async def replicas(server: str, count: int) -> AsyncIterator[list[Replica]]:
+    """Run some; whoever is left in the end must end well when told to."""
+    running = list(await asyncio.gather(*(replica(server) for _ in range(count))))
+    try:
+        yield running
+    finally:
+        for each in running:
+            if each.process.returncode is None:
+                each.process.send_signal(signal.SIGTERM)
+        ended = [await each.process.communicate() for each in running]
+    for each, (_, errors) in zip(running, ended, strict=True):
+        assert each.process.returncode == 0, errors.decode()
+
+
+def objects() -> list[dict[str, Any]]:
+    """Full nodes, each with a pod of another priority."""
+    return [
+        *(node_json(name, cpu="1") for name in NODES),
+        *(
+            pod_json(f"web-{name}", on=name, cpu="1", priority=3 + number % 5)
+            for number, name in enumerate(NODES)
+        ),
+    ]
+
+
+class Service:
+    """Sends each call to one of the replicas, and to the next if that one breaks off.
+
+    So do kube-proxy and kube-scheduler together: a call that fails is made again in the next
+    scheduling cycle, over a new connection.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, behind: Sequence[Replica]) -> None:
+        self._session = session
+        self._behind = behind
+        self._turn = 0
+
+    async def call(self, verb: str, body: bytes) -> object:
+        while True:
+            self._turn += 1
+            url = self._behind[self._turn % len(self._behind)].url
+            try:
+                async with self._session.post(f"{url}/{verb}", data=body) as response:
+                    text = await response.text()
+                    assert response.status == 200, text
+                    return json.loads(text)
+            except aiohttp.ClientConnectionError:
+                continue
+
+
+def calls(name: str) -> list[tuple[str, bytes]]:
+    """Ask for a place for a pod, first without and then with victims."""
+    pod = pod_json(name, cpu="1", priority=10)
+    return [("filter", filter_body(pod, *NODES)), ("preempt", preempt_body(pod, **OFFERS))]
+
+
+async def test_all_answer_alike() -> None:
+    async with FakeCluster(run="none") as cluster, aiohttp.ClientSession() as session:
+        cluster.load(objects())
+        async with replicas(cluster.url, 3) as running:
+            for verb, body in calls("vip"):
+                answers = [await Service(session, [each]).call(verb, body) for each in running]
+                assert answers[0] == answers[1] == answers[2]
+
+
+class Scheduler:
+    """Preempts as kube-scheduler does: offers what it sees, and carries out what it is told.
+
+    It is the one process here that knows what was decided, so whoever dies cannot take that along.
+    """
+
+    def __init__(self, cluster: FakeCluster, service: Service) -> None:
+        self._cluster = cluster
+        self._service = service
+        self._client = Client(cluster.local_transport())
+        self.gone: list[str] = []
+
+    async def place(self, name: str) -> None:
+        """Find a node for a pod, evict who is in its way, and bind it."""
+        pod = pod_json(name, cpu="1", priority=10)
+        answer: Any = await self._service.call("preempt", preempt_body(pod, **self._offers()))
+        [(node, victims)] = answer["NodeNameToMetaVictims"].items()
+        assert [victim["UID"] for victim in victims["Pods"]] == self._offers()[node]
+        await self._client.delete(PODS.object(f"web-{node}", "default"), grace_period_seconds=0)
+        self._cluster.load([pod_json(name, on=node, cpu="1", priority=10)])
+        self.gone.append(f"web-{node}")
+
+    def _offers(self) -> dict[str, list[str]]:
+        pods = [each for each in self._cluster.export() if each["kind"] == "Pod"]
+        others = [each for each in pods if each["metadata"]["name"].startswith("web-")]
+        return {each["spec"]["nodeName"]: [each["metadata"]["uid"]] for each in others}
+
+
+async def test_killing_any_of_them_at_any_moment_loses_nothing() -> None:
+    rng = random.Random(7)
+    async with FakeCluster(run="none") as cluster, aiohttp.ClientSession() as session:
+        cluster.load(objects())
+        async with replicas(cluster.url, 3) as running:
+            scheduler = Scheduler(cluster, Service(session, running))
+            for number in range(8):
+                placing = asyncio.create_task(scheduler.place(f"vip-{number}"))
+                if number % 3 == 0:
+                    for _ in range(rng.randrange(30)):  # at any moment of the call
+                        await asyncio.sleep(0)
+                    await replaced(running, rng.randrange(3), cluster.url)
+                await placing
+        # The eight least important went, in their order; nobody went twice or in vain.
+        assert (
+            scheduler.gone
+            == sorted(
+                (f"web-{name}" for name in NODES), key=lambda name: (priority_of(name), name)
+            )[:8]
+        )
+
+
+def priority_of(name: str) -> int:
+    """Give the priority of a pod that is there from the beginning."""
+    return 3 + NODES.index(name.removeprefix("web-")) % 5
+
+
+async def replaced(running: list[Replica], place: int, server: str) -> None:
+    """Kill a replica without warning, and put a new one in its place, as a Deployment does."""
+    running[place].process.kill()
+    await running[place].process.communicate()
+    running[place] = await replica(server)
