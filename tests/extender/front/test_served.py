@@ -94,9 +94,11 @@ async def test_requests_that_have_begun_are_finished_before_the_process_ends() -
     writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
     await writer.drain()
     # One more answer on another connection: by then the first one's header has been read.
-    async with aiohttp.ClientSession() as session:
-        async with session.get(f"http://127.0.0.1:{port}/livez") as response:
-            assert response.status == 200
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/livez") as response,
+    ):
+        assert response.status == 200
     process.send_signal(signal.SIGTERM)
     while True:
         try:
