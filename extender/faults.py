@@ -2,7 +2,8 @@
 
 msgspec stops at the first fault. So what it objects to is taken out of the document, and it is
 asked again, until nothing is left to object to. What then remains is read, too, so that one fault
-in a file hides no other.
+in a file hides no other. A document of which no field is known has but one fault: it is something
+else.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class _Sieve:
     """A document, and what has been taken out of it; paths are those of the original."""
 
     def __init__(self, document: object, kind: type) -> None:
-        self.document = document
+        self.document: Any = document
         self.faults: list[str] = []
         self._type = inspect.type_info(kind)
         self._gone: set[_Path] = set()
@@ -65,10 +66,15 @@ class _Sieve:
         place = place.removeprefix("key in ")
         path = _path(place)
         unknown, missing = _UNKNOWN.fullmatch(problem), _MISSING.fullmatch(problem)
+        strange = unknown is not None and not path and self._is_something_else()
+        if strange:
+            problem = f"Object contains unknown field {', '.join(map(str, self.document))}"
         if missing is None or (*self._original(path), missing[1]) not in self._gone:
             shown = _shown(self._original(path)) + ("[...]" if place.endswith("[...]") else "")
             allowed = "" if missing else self._allowed(path)
             self.faults.append(f"{shown or '(the document)'}: {problem}{allowed}")
+        if strange:
+            return False
         if unknown is not None:
             path = (*path, unknown[1])
         if not path:
@@ -76,6 +82,11 @@ class _Sieve:
         self._gone.add(self._original(path))
         self.document = _without(self.document, path)
         return True
+
+    def _is_something_else(self) -> bool:
+        """Tell whether not one field of the document is known: it is of another kind, then."""
+        known = frozenset(_names(self._type, self.document, ()))
+        return not self._gone and known.isdisjoint(self.document)
 
     def _original(self, path: _Path) -> _Path:
         """Give a path as it was before elements of lists were taken out."""

@@ -93,6 +93,15 @@ def test_what_is_no_object_is_not_read(document: object) -> None:
     assert len(sifted.faults) == 1
 
 
+def test_a_document_of_another_kind_has_but_one_fault() -> None:
+    sifted = sift({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, Config)
+    assert sifted.value is None
+    [fault] = sifted.faults
+    assert fault.startswith(
+        "(the document): Object contains unknown field apiVersion, kind, metadata; "
+    )
+
+
 class TestServing:
     """What is told by ``check-config``, and before anything is served."""
 
