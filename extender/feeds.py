@@ -77,8 +77,8 @@ def informers(
 ) -> dict[str, Feed]:
     """Give the informers that keep ``cluster`` current, by the plural of what they follow.
 
-    A watch that is silent for ``silence_seconds`` (None: however long) is opened anew. They write to ``log``, or to
-    structlog's own.
+    A watch that is silent for ``silence_seconds`` (None: however long) is opened anew. They write
+    to ``log``, or to structlog's own.
     """
     source = _Source(client, clock, rng, silence_seconds, log)
 
