@@ -114,10 +114,6 @@ async def _answer(
     try:
         arrived = service.clock.monotonic()
         body = await _body(request)
-        answered = await service.call(Asked(verb, body, arrived, request_id))
-        # kube-scheduler waits for the answer, nobody for what is written down of it.
-        asyncio.get_running_loop().call_soon(answered.tell)
-        return web.Response(body=answered.body, content_type="application/json")
     except web.HTTPRequestEntityTooLarge:
         problem = f"the body is larger than the limit of {body_limit} bytes"
         return _refusal(service, verb, 413, problem)
@@ -125,6 +121,17 @@ async def _answer(
         return _refusal(service, verb, 400, f"the body cannot be read: {error}")
     except ConnectionError:
         return _refusal(service, verb, 408, "the connection ended before the body did")
+    return await respond(service, Asked(verb, body, arrived, request_id))
+
+
+async def respond(service: Service, asked: Asked) -> web.Response:
+    """Answer a call whose body has been read, wherever it came from."""
+    verb = asked.verb
+    try:
+        answered = await service.call(asked)
+        # kube-scheduler waits for the answer, nobody for what is written down of it.
+        asyncio.get_running_loop().call_soon(answered.tell)
+        return web.Response(body=answered.body, content_type="application/json")
     except tuple(_STATUSES) as error:
         return _refusal(service, verb, _STATUSES[type(error)], str(error))
     except Exception as error:  # noqa: BLE001

@@ -29,16 +29,27 @@ def _heed_nothing(_snapshot: Snapshot, _changed: Collection[str]) -> None:
     """Follow nothing."""
 
 
+def _do_nothing() -> None:
+    """Hear nothing."""
+
+
 class LiveCluster:
     """The cluster as the watches and our own answers have shown it so far.
 
     ``monotonic`` gives seconds; promises expire by it. ``follow`` is told of each new snapshot, and
-    which of its nodes differ from the one before.
+    which of its nodes differ from the one before; ``storage_changed``, of what stands behind
+    volumes and device claims, at once.
     """
 
-    def __init__(self, monotonic: Callable[[], float], follow: Follow = _heed_nothing) -> None:
+    def __init__(
+        self,
+        monotonic: Callable[[], float],
+        follow: Follow = _heed_nothing,
+        storage_changed: Callable[[], None] = _do_nothing,
+    ) -> None:
         self._monotonic = monotonic
         self._follow = follow
+        self._storage_changed = storage_changed
         self._overlay = Overlay()
         self._stale: set[str] = set()
         self._changed = True
@@ -56,7 +67,7 @@ class LiveCluster:
             kind: Table[Workload](lambda workload: workload.key, self._touch_workload)
             for kind in WORKLOAD_KINDS
         }
-        self.storage = StorageTables(self._touch_any)
+        self.storage = StorageTables(self._touch_storage)
 
     @property
     def promises(self) -> int:
@@ -142,6 +153,10 @@ class LiveCluster:
 
     def _touch_any(self, _: object) -> None:
         self._changed = True
+
+    def _touch_storage(self, thing: object) -> None:
+        self._touch_any(thing)
+        self._storage_changed()
 
 
 def _budget_key(budget: DisruptionBudget) -> str:

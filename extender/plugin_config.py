@@ -126,12 +126,21 @@ class SpreadConfig(_Strict, frozen=True, tag_field="name", tag="PodTopologySprea
     args: SpreadArgs = SpreadArgs()
 
 
+class PreemptionArgs(_Args, frozen=True):
+    """DefaultPreemptionArgs: how many nodes are tried; None is upstream's default."""
+
+    min_candidate_nodes_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    min_candidate_nodes_absolute: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class PreemptionConfig(_Strict, frozen=True, tag_field="name", tag="DefaultPreemption"):
+    """An entry that changes how many nodes kube-scheduler tries; the extender tries all."""
+
+    args: PreemptionArgs | None = None
+
+
 class _Unread(_Strict, frozen=True):
     args: object = None
-
-
-class PreemptionConfig(_Unread, frozen=True, tag_field="name", tag="DefaultPreemption"):
-    """An entry that changes how many nodes are tried; here all are."""
 
 
 class InterPodAffinityConfig(_Unread, frozen=True, tag_field="name", tag="InterPodAffinity"):

@@ -36,6 +36,7 @@ from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import VirtualClock
 from fakeapi.controlplane.kubelet.outfits import Script
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
+from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit
 from fakeapi.faults import FaultControl
 from fakeapi.life import Life
 from fakeapi.process import ProcessCluster
@@ -86,6 +87,11 @@ class Cluster:
     def faults(self) -> FaultControl:
         """What goes wrong between clients and the API: nothing, until there is a plan."""
         return FaultControl(self.world.management.faults.ask)
+
+    @property
+    def scheduler(self) -> SchedulerOutfit:
+        """What the scheduler goes by; its ``trace`` is what it and its extenders have said."""
+        return self.world.scheduler
 
     @property
     def requests(self) -> Sequence[RequestRecord]:
@@ -213,6 +219,12 @@ class FakeCluster(ServedCluster):
     kubelets are simulated, as a document or as its YAML (ScriptError; see docs/kubelet.md).
     ``quirks`` says whether the part ``workloadspread`` behaves oddly where OpenKruise does:
     ``fixed`` or ``upstream`` (UnknownModeError; see docs/workloadspread.md).
+
+    ``scheduler`` is a KubeSchedulerConfiguration for the part of that name, as a document or its
+    YAML (SchedulerError; see docs/testing-your-extender.md); ``upstream`` is the release of
+    kube-scheduler that it follows ("1.34"; UnknownReleaseError). ``extender`` is the URL of one
+    that is asked to filter and to preempt; ``extenders`` are functions, plain or async, that stand
+    in for those with these URLs.
     """
 
     def __init__(
@@ -233,10 +245,15 @@ class FakeCluster(ServedCluster):
         services: Mapping[str, str] | None = None,
         kubelet: Script = "",
         quirks: str = "fixed",
+        scheduler: Configured = "",
+        extender: str = "",
+        extenders: Mapping[str, Extend] | None = None,
+        upstream: str = "",
     ) -> None:
         own, playbook = VirtualClock.like_the_host(), _read_book(kubelet)
+        outfit = _read_orders(scheduler, extender, extenders, upstream)
         given = clock or own, seed, history, Release(release), playbook
-        world = create_world(*given, quirks_of(quirks))
+        world = create_world(*given, quirks_of(quirks), outfit)
         world.api.webhooks.hooks.update(webhooks or {})
         world.api.services.update(services or {})
         if rbac:
@@ -261,13 +278,24 @@ class FakeCluster(ServedCluster):
         services: Mapping[str, str] | None = None,
         kubelet: Path | None = None,
         quirks: str = "fixed",
+        scheduler: Path | None = None,
+        extender: str = "",
+        upstream: str = "",
     ) -> ProcessCluster:
         """Give a cluster in a process of its own, as a context manager.
 
-        ``kubelet`` is the file of what simulated kubelets play.
+        ``kubelet`` and ``scheduler`` are the files of what simulated kubelets play, and of the
+        scheduler's configuration.
         """
         arguments = ["--run", run, "--seed", str(seed), "--quirks", quirks]
-        arguments += ["--kubelet", str(kubelet)] if kubelet is not None else []
+        given = {
+            "--kubelet": kubelet,
+            "--scheduler-config": scheduler,
+            "--extender": extender,
+            "--upstream": upstream,
+        }
+        for option, value in given.items():
+            arguments += [option, str(value)] if value else []
         for service, url in (services or {}).items():
             arguments += ["--service", f"{service}={url}"]
         arguments += [flag for flag, is_set in (("--tls", tls), ("--rbac", rbac)) if is_set]
@@ -312,10 +340,16 @@ class VirtualCluster(SocketlessCluster):
         webhooks: Mapping[str, Hook] | None = None,
         kubelet: Script = "",
         quirks: str = "fixed",
+        scheduler: Configured = "",
+        extender: str = "",
+        extenders: Mapping[str, Extend] | None = None,
+        upstream: str = "",
     ) -> None:
-        clock = VirtualClock()
+        clock, playbook = VirtualClock(), _read_book(kubelet)
+        outfit = _read_orders(scheduler, extender, extenders, upstream)
+        odd = quirks_of(quirks)
         world = create_world(
-            clock, seed, history, playbook=_read_book(kubelet), quirks=quirks_of(quirks)
+            clock, seed, history, playbook=playbook, quirks=odd, scheduler=outfit
         )
         world.api.webhooks.hooks.update(webhooks or {})
         super().__init__(world, parse_run(run), clock)
@@ -328,3 +362,18 @@ def _read_book(kubelet: Script) -> Playbook | None:
     from fakeapi.controlplane.kubelet.parsing import read_playbook  # who needs it, loads it
 
     return read_playbook(kubelet)
+
+
+def _read_orders(
+    document: Configured, url: str, insiders: Mapping[str, Extend] | None, upstream: str
+) -> SchedulerOutfit:
+    """Read what a scheduler is to go by; raises SchedulerError, UnknownReleaseError."""
+    insiders = insiders or {}
+    if not (document or url or insiders or upstream):
+        return SchedulerOutfit()
+    from fakeapi.controlplane.scheduler.parsing import read_configuration
+    from policies.upstream import NEWEST, release
+
+    urls = [*([url] if url else []), *insiders]
+    followed = release(upstream) if upstream else NEWEST
+    return SchedulerOutfit(read_configuration(document, followed, urls), insiders)

@@ -47,6 +47,7 @@ class Life:
             outfit=outfit,
             quirks=world.quirks,
             reception=reception_of(world.api),
+            scheduler=world.scheduler,
         )
         self._tasks: list[asyncio.Task[None]] = []
 

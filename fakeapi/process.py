@@ -83,6 +83,12 @@ class ProcessCluster:
         """What goes wrong between clients and the API: nothing, until there is a plan."""
         return FaultControl(self._ask_faults)
 
+    @property
+    def exchanges(self) -> Sequence[dict[str, Any]]:
+        """What the scheduler asked extenders, and what it made of their answers, oldest first."""
+        told: list[dict[str, Any]] = self._ask("GET", "scheduler/trace")["exchanges"]
+        return told
+
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are given, and count them."""
         body = orjson.dumps([dict(thing) for thing in objects])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Final
@@ -26,8 +26,10 @@ from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
 from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError, parse_run
+from fakeapi.controlplane.scheduler.outfits import SchedulerError
 from fakeapi.harness import FakeCluster
 from policies.spreading.quirks import UnknownModeError
+from policies.upstream import UnknownReleaseError
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
 _QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
@@ -52,6 +54,17 @@ def serve_fakeapi(
         str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
     ] = "",
     quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
+    extender: Annotated[
+        str,
+        typer.Option("--extender", metavar="URL", help="One that the scheduler asks."),
+    ] = "",
+    scheduler_config: Annotated[
+        str,
+        typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
+    ] = "",
+    upstream: Annotated[
+        str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
+    ] = "",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     tls: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
@@ -74,7 +87,9 @@ def serve_fakeapi(
     """Serve a Kubernetes API from this process."""
     services = dict(_read_service(text) for text in service or ())
     try:
-        script = _book(kubelet, run)
+        script = _given("--kubelet", kubelet, "kubelet", run)
+        configuration = _given("--scheduler-config", scheduler_config, "scheduler", run)
+        _check_scheduler(run, {"--extender": extender, "--upstream": upstream})
     except UnknownPartError as error:
         raise ConfigError(str(error)) from None
 
@@ -90,6 +105,9 @@ def serve_fakeapi(
             services=services,
             kubelet=script,
             quirks=quirks,
+            scheduler=configuration,
+            extender=extender,
+            upstream=upstream,
         )
 
     try:
@@ -100,17 +118,32 @@ def serve_fakeapi(
         raise ConfigError(f"--{error}") from None
     except ScriptError as error:
         raise ConfigError(f"--kubelet: {_named(kubelet)}: {error}") from None
+    except SchedulerError as error:
+        raise ConfigError(f"--scheduler-config: {_named(scheduler_config)}: {error}") from None
+    except UnknownReleaseError as error:
+        raise ConfigError(f"--upstream: {error}") from None
 
 
-def _book(path: str, run: str) -> bytes:
-    """Read what simulated kubelets play; raises ConfigError and UnknownPartError."""
+def _given(option: str, path: str, part: str, run: str) -> bytes:
+    """Read a file that only one part reads; raises ConfigError and UnknownPartError."""
     if not path:
         return b""
-    if "kubelet" not in parse_run(run):
-        raise ConfigError(
-            f"--kubelet: no kubelets in --run {run}; expected 'kubelet' in it, or 'all'"
-        )
-    return _contents("--kubelet", path)
+    _check_part(option, part, run)
+    return _contents(option, path)
+
+
+def _check_scheduler(run: str, given: Mapping[str, str]) -> None:
+    for option, value in given.items():
+        if value:
+            _check_part(option, "scheduler", run)
+    url = given["--extender"]
+    if url and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--extender: {url!r}; expected http://HOST:PORT, perhaps with a path")
+
+
+def _check_part(option: str, part: str, run: str) -> None:
+    if part not in parse_run(run):
+        raise ConfigError(f"{option}: no {part} in --run {run}; expected '{part}' in it, or 'all'")
 
 
 def _read_service(text: str) -> tuple[str, str]:

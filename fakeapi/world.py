@@ -9,7 +9,7 @@ UID is ever given twice in one world.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -25,6 +25,7 @@ from fakeapi.api.loading import flatten
 from fakeapi.api.management import Management
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.requestlog import RequestRecord
+from fakeapi.controlplane.scheduler.outfits import SchedulerOutfit
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
 from policies.spreading.quirks import FIXED, Quirks
@@ -40,8 +41,9 @@ _SUFFIX_LENGTH: Final = 5
 class World:
     """An API and what it lives by. ``management`` holds its snapshots and its log of requests.
 
-    ``playbook`` says what happens to pods and nodes where kubelets are simulated; ``quirks`` are
-    the oddities of OpenKruise's that are followed.
+    ``playbook`` says what happens to pods and nodes where kubelets are simulated, ``scheduler``
+    what the scheduler goes by, if there is one; ``quirks`` are the oddities of OpenKruise's that
+    are followed.
     """
 
     api: Api
@@ -50,6 +52,7 @@ class World:
     management: Management
     playbook: Playbook | None = None
     quirks: Quirks = FIXED
+    scheduler: SchedulerOutfit = field(default_factory=SchedulerOutfit)
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are given, and count them.
@@ -95,9 +98,10 @@ class World:
         api.tokens.adopt(self.api.tokens)
         if self.api.enforces_rbac:
             api.enforce_rbac()
-        management = Management(api, clock.now_ns)
+        scheduler = self.scheduler.for_fork()
+        management = Management(api, clock.now_ns, exchanges=scheduler.trace)
         management.faults.adopt(self.management.faults)
-        return World(api, clock, rng, management, self.playbook, self.quirks)
+        return World(api, clock, rng, management, self.playbook, self.quirks, scheduler)
 
 
 def create_world(
@@ -107,11 +111,14 @@ def create_world(
     release: Release = DEFAULT_RELEASE,
     playbook: Playbook | None = None,
     quirks: Quirks = FIXED,
+    scheduler: SchedulerOutfit | None = None,
 ) -> World:
     """Give an empty world; ``history`` is how many events of a resource it replays."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
-    return World(api, clock, rng, Management(api, clock.now_ns, seed), playbook, quirks)
+    scheduler = scheduler or SchedulerOutfit()
+    management = Management(api, clock.now_ns, seed, scheduler.trace)
+    return World(api, clock, rng, management, playbook, quirks, scheduler)
 
 
 def create_api(

@@ -76,6 +76,7 @@ class Code(Enum):
     UNREADABLE_POD = "node holds a pod that could not be read: {0}"
     UNKNOWN_NODE = "node is not known to the extender (yet)"
     UNREADABLE_NODE = "node could not be read: {0}"
+    BY_EXTENDER = "{0}"
 
 
 @dataclass(frozen=True, slots=True)

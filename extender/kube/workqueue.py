@@ -14,12 +14,15 @@ Guarantees, those of client-go's util/workqueue:
   worker is told that it is over.
 
 A paused queue takes keys and gives none, but to :meth:`WorkQueue.take`. Shutting down ends a pause.
+
+With a rank, keys that wait are worked on in its order (the smallest first), and in the order of
+their arrival only where ranks are equal; a key's rank is asked for when it begins to wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Generic, TypeVar
@@ -59,16 +62,27 @@ class _Bucket:
         return max(0.0, -self._tokens / self._rate)
 
 
+def _equal(_key: object) -> int:
+    return 0
+
+
 class WorkQueue(Generic[K]):
-    """Keys in the order of their arrival; see the module's rules.
+    """Keys in the order of their rank and arrival; see the module's rules.
 
     ``longest`` is the longest delay of a key of its own, in seconds.
     """
 
-    def __init__(self, clock: Clock, longest: float = LONGEST_DELAY_SECONDS) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        longest: float = LONGEST_DELAY_SECONDS,
+        rank: Callable[[K], int] = _equal,
+    ) -> None:
         self._clock = clock
         self._longest = longest
-        self._waiting: dict[K, None] = {}
+        self._rank = rank
+        self._waiting: dict[K, int] = {}
+        self._lined_up: list[tuple[int, int, K]] = []
         self._working: dict[K, None] = {}
         self._again: dict[K, None] = {}
         self._failures: dict[K, int] = {}
@@ -123,6 +137,12 @@ class WorkQueue(Generic[K]):
     def cancel(self, key: K) -> bool:
         """Take back what :meth:`add_after` was to add; tells whether there was anything."""
         return self._due.pop(key, None) is not None
+
+    def discard(self, key: K) -> None:
+        """Have ``key`` worked on no more, now or later; one that is worked on is left alone."""
+        self._waiting.pop(key, None)
+        self._again.pop(key, None)
+        self.cancel(key)
 
     def due_in(self, key: K) -> float | None:
         """Give the seconds until ``key`` is added, None if nobody asked for that."""
@@ -184,11 +204,14 @@ class WorkQueue(Generic[K]):
     def close(self) -> None:
         """Shut down, and forget what is left, too."""
         self._waiting.clear()
+        self._lined_up.clear()
         self._again.clear()
         self.shut_down()
 
     def _line_up(self, key: K) -> None:
-        self._waiting[key] = None
+        if key not in self._waiting:
+            self._waiting[key] = place = next(self._order)
+            heappush(self._lined_up, (self._rank(key), place, key))
         self._changed.set()
 
     async def _next_change(self) -> None:
@@ -196,10 +219,12 @@ class WorkQueue(Generic[K]):
         await self._changed.wait()
 
     def _take(self) -> K:
-        key = next(iter(self._waiting))
-        del self._waiting[key]
-        self._working[key] = None
-        return key
+        while True:
+            _, place, key = heappop(self._lined_up)
+            if self._waiting.get(key) == place:
+                del self._waiting[key]
+                self._working[key] = None
+                return key
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:

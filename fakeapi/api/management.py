@@ -15,12 +15,14 @@ GET  requests      the newest requests to the API, oldest first, with what was s
 POST faults        begin a plan of faults (see :mod:`fakeapi.api.faulting`), in place of any other
 GET  faults        the plan, and how often each fault was injected
 DELETE faults      end it, and give what GET would have given
+GET  scheduler/trace     what the scheduler asked extenders, what they said, what it made of that
+DELETE scheduler/trace   forget that, and give what GET would have given
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -39,15 +41,36 @@ from fakeapi.api.watching import encode_event
 PREFIX: Final = "/_fakeapi/"
 
 _FAULTS: Final = "faults"
+_SCHEDULER: Final = "scheduler"
+
+
+class Exchanges(Protocol):
+    """What a scheduler and its extenders have said to each other."""
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Give it as JSON has it."""
+        ...
+
+    def clear(self) -> None:
+        """Forget it."""
+        ...
 
 
 class Management:
     """The management endpoints of one API, and the log of its requests.
 
-    ``now_ns`` and ``seed`` are what plans of faults go by.
+    ``now_ns`` and ``seed`` are what plans of faults go by; ``exchanges``, a scheduler's, if there
+    may be one.
     """
 
-    def __init__(self, api: Api, now_ns: Callable[[], int] = lambda: 0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        api: Api,
+        now_ns: Callable[[], int] = lambda: 0,
+        seed: int = 0,
+        exchanges: Exchanges | None = None,
+    ) -> None:
+        self._exchanges = exchanges
         self.faults = Faults(api, now_ns, seed)
         self.requests = RequestLog()
         self.snapshots = Snapshots(api)
@@ -67,11 +90,13 @@ class Management:
 
     def handle(self, request: Request) -> Response:
         """Answer a request below the prefix."""
-        name = _action_and_argument(request)[0]
+        name, argument = _action_and_argument(request)
         if name == _FAULTS:
             return self._answer_faults(request)
+        if (name, argument) == (_SCHEDULER, "trace") and self._exchanges is not None:
+            return _answer_exchanges(request, self._exchanges)
         if name not in self._actions:
-            known = ", ".join((*self._actions, _FAULTS))
+            known = ", ".join((*self._actions, _FAULTS, f"{_SCHEDULER}/trace"))
             return Response(404, f"no {name!r} here, only {known}\n".encode(), TEXT)
         method, action = self._actions[name]
         try:
@@ -154,6 +179,15 @@ def fork_of(request: Request) -> str | None:
     """Give the snapshot that a request wants to fork ("" is the present), None if it does not."""
     action, argument = _action_and_argument(request)
     return argument if action == "fork" and request.method == "POST" else None
+
+
+def _answer_exchanges(request: Request, exchanges: Exchanges) -> Response:
+    if request.method not in ("GET", "DELETE"):
+        return method_not_allowed().response()
+    answer = _answer({"exchanges": exchanges.documents()})
+    if request.method == "DELETE":
+        exchanges.clear()
+    return answer
 
 
 def _action_and_argument(request: Request) -> tuple[str, str]:

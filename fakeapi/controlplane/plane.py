@@ -31,6 +31,7 @@ from fakeapi.controlplane.namespaces import NamespaceController
 from fakeapi.controlplane.nodelifecycle import NodeLifecycleController
 from fakeapi.controlplane.part import MakePart, Part, Setting
 from fakeapi.controlplane.podgc import PodCollector
+from fakeapi.controlplane.scheduler.outfits import SchedulerOutfit
 from fakeapi.controlplane.serviceaccounts import AccountController
 from fakeapi.controlplane.tainteviction import TaintEvictor
 from policies.spreading.quirks import FIXED, Quirks
@@ -70,6 +71,10 @@ def _spread_webhooks(setting: Setting, reception: Reception) -> Part:
     given = setting.client, setting.informers, setting.clock, setting.rng, setting.written
     rules = SpreadRules(quirks=setting.quirks)
     return SpreadWebhooks(*given, reception, rules=rules, registry=setting.registry)
+def _scheduler(setting: Setting, outfit: SchedulerOutfit | None = None) -> Part:
+    from fakeapi.controlplane.scheduler.scheduler import Scheduler  # who needs it, loads it
+
+    return Scheduler(setting, outfit or SchedulerOutfit())
 
 
 PARTS: Final[Mapping[str, MakePart]] = {
@@ -83,6 +88,7 @@ PARTS: Final[Mapping[str, MakePart]] = {
     "replicaset": _replica_sets,
     "workloadspread": _workload_spreads,
     "kubelet": _kubelets,
+    "scheduler": _scheduler,
 }
 DEFAULT_RUN: Final = "gc,namespaces"
 WORKLOADS: Final = ("replicaset", "workloadspread")
@@ -200,9 +206,9 @@ class Switch:
 class ControlPlane(Mapping[str, Switch]):
     """All parts by name; ``run`` are those that :meth:`start` switches on.
 
-    ``certificate`` is that of the server's authority, in PEM; ``outfit`` is what kubelets need;
-    ``quirks`` are the oddities of OpenKruise's that are followed. There are webhooks only where
-    there is a ``reception`` for them.
+    ``certificate`` is that of the server's authority, in PEM; ``outfit`` is what kubelets need,
+    ``scheduler`` what the scheduler does; ``quirks`` are the oddities of OpenKruise's that are
+    followed. There are webhooks only where there is a ``reception`` for them.
     """
 
     def __init__(
@@ -216,6 +222,7 @@ class ControlPlane(Mapping[str, Switch]):
         outfit: Outfit = NO_OUTFIT,
         quirks: Quirks = FIXED,
         reception: Reception | None = None,
+        scheduler: SchedulerOutfit | None = None,
     ) -> None:
         self.run = tuple(run)
         self._informers = Informers(client, clock, rng)
@@ -223,7 +230,11 @@ class ControlPlane(Mapping[str, Switch]):
         self._fault = self._informers.fault
         common = client, self._informers, clock, rng, self._events
         setting = Setting(*common, certificate, registry, quirks)
-        parts: dict[str, MakePart] = {**PARTS, "kubelet": partial(_kubelets, outfit=outfit)}
+        parts: dict[str, MakePart] = {
+            **PARTS,
+            "kubelet": partial(_kubelets, outfit=outfit),
+            "scheduler": partial(_scheduler, outfit=scheduler),
+        }
         if reception is not None:
             parts[SPREAD_WEBHOOKS] = partial(_spread_webhooks, reception=reception)
         self._switches = {

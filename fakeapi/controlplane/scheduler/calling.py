@@ -1,0 +1,223 @@
+"""Extenders, as kube-scheduler calls them: one POST, a time limit for all of it, no second try.
+
+Every exchange goes into the trace with what was made of it. What cannot be used is an
+:class:`ExtenderError`; whether that is ignored is the caller's business, and the trace's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from extender.kube.clock import Clock, within
+from fakeapi.controlplane.scheduler import protocol
+from fakeapi.controlplane.scheduler.configuration import ExtenderConfig
+from fakeapi.controlplane.scheduler.judging import (
+    Sieved,
+    Victims,
+    check_victims,
+    find_victims,
+    judge_filter,
+)
+from fakeapi.controlplane.scheduler.outfits import OK, Call, Reply, UnansweredError
+from fakeapi.controlplane.scheduler.protocol import AnswerError, FatalAnswerError
+from fakeapi.controlplane.scheduler.sightings import SeenPod
+from fakeapi.controlplane.scheduler.trace import Exchange, Trace, Verdict
+from policies.decision import VictimSet
+from policies.model import Pod, Snapshot
+from policies.upstream import Release
+
+_OVERDUE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+
+T = TypeVar("T")
+Send = Callable[[ExtenderConfig, Call], Awaitable[Reply]]
+"""Makes a call; raises UnansweredError."""
+Judge = Callable[[bytes], tuple[T, Sequence[str]]]
+"""Gives what an answer means and what seems odd about it; raises AnswerError."""
+
+
+class ExtenderError(Exception):
+    """An extender could not be used; the text is kube-scheduler's. ``ignorable``: go on."""
+
+    def __init__(self, text: str, *, ignorable: bool) -> None:
+        super().__init__(text)
+        self.ignorable = ignorable
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call that was made, for which pod, and when."""
+
+    pod: str
+    call: Call
+    at_ns: int
+    begun: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What all extenders are called with."""
+
+    send: Send
+    clock: Clock
+    trace: Trace
+    release: Release
+
+
+class Extender:
+    """One extender."""
+
+    def __init__(self, config: ExtenderConfig, line: Line) -> None:
+        self.config = config
+        self._line = line
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Tell whether it is asked about a pod at all."""
+        return pod.concerns(self.config.managed)
+
+    async def filter(self, pod: SeenPod, nodes: Mapping[str, bytes]) -> Sieved:
+        """Ask which nodes are left, given by name with their JSON. Raises ExtenderError."""
+        names, cached = tuple(nodes), self.config.node_cache_capable
+        whole = None if cached else tuple(nodes.values())
+        args = protocol.filter_args(pod.raw, names, whole)
+
+        def judge(body: bytes) -> tuple[Sieved, Sequence[str]]:
+            answer = protocol.read_filter(body)
+            sieved = judge_filter(answer, names, self.config.url_prefix, cached=cached)
+            return sieved, sieved.notes
+
+        verb, ignorable = self.config.filter_verb, self.config.ignorable
+        return await self._ask(verb, pod.key, args, judge, ignorable=ignorable)
+
+    async def preempt(
+        self,
+        pod: SeenPod,
+        preemptor: Pod,
+        candidates: Mapping[str, VictimSet],
+        snapshot: Snapshot,
+        whole: Mapping[str, bytes],
+    ) -> Mapping[str, VictimSet]:
+        """Ask what becomes of the candidates. Raises ExtenderError.
+
+        ``whole`` holds the JSON of all pods by UID.
+        """
+        config = self.config
+        told = {
+            node: ([pod.uid for pod in victims.pods], victims.violations)
+            for node, victims in candidates.items()
+        }
+        args = protocol.preemption_args(pod.raw, told, None if config.node_cache_capable else whole)
+        empty = frozenset(node for node, victims in candidates.items() if not victims.pods)
+        passed_on = empty if self._line.release.victimless_candidates else frozenset[str]()
+
+        def judge(body: bytes) -> tuple[Victims, Sequence[str]]:
+            answer = protocol.read_preemption(body)
+            found = find_victims(answer, preemptor, snapshot, config.url_prefix)
+            checked = check_victims(found, candidates, passed_on, ignorable=config.ignorable)
+            return checked, checked.notes
+
+        verb, ignorable = config.preempt_verb, config.ignorable
+        return (await self._ask(verb, pod.key, args, judge, ignorable=ignorable)).by_node
+
+    async def prioritize(self, pod: SeenPod, nodes: Mapping[str, bytes]) -> Mapping[str, int]:
+        """Ask for scores of nodes, and weigh them. Raises ExtenderError."""
+        whole = None if self.config.node_cache_capable else tuple(nodes.values())
+        args = protocol.filter_args(pod.raw, tuple(nodes), whole)
+
+        def judge(body: bytes) -> tuple[list[tuple[str, int]], Sequence[str]]:
+            scores = protocol.read_scores(body)
+            foreign = sorted({name for name, _ in scores} - nodes.keys())
+            odd = [
+                f"{name} was scored {score}, beyond 0 to 10"
+                for name, score in scores
+                if not 0 <= score <= 10
+            ]
+            return scores, [*(f"{name} was not among the nodes sent" for name in foreign), *odd]
+
+        totals: dict[str, int] = {}
+        verb = self.config.prioritize_verb
+        for name, score in await self._ask(verb, pod.key, args, judge, ignorable=True):
+            totals[name] = totals.get(name, 0) + score * self.config.weight * 10
+        return totals
+
+    async def bind(self, pod: SeenPod, node: str) -> None:
+        """Have it bind a pod. Raises ExtenderError."""
+        args = protocol.binding_args(pod.namespace, pod.name, pod.uid, node)
+
+        def judge(body: bytes) -> tuple[None, Sequence[str]]:
+            error = protocol.read_binding(body)
+            if error:
+                raise AnswerError(error)
+            return None, ()
+
+        verb, ignorable = self.config.bind_verb, self.config.ignorable
+        await self._ask(verb, pod.key, args, judge, ignorable=ignorable)
+
+    async def _ask(
+        self, verb: str, pod: str, body: bytes, judge: Judge[T], *, ignorable: bool
+    ) -> T:
+        call, clock = Call(self.config.url_prefix, verb, body), self._line.clock
+        asked = _Asked(pod, call, clock.now_ns(), clock.monotonic())
+        reply = Reply(0, b"")
+        try:
+            reply = await self._answer(call)
+            _check_status(call, reply)
+            value, notes = judge(reply.body)
+        except AnswerError as problem:
+            ignored = ignorable and not isinstance(problem, FatalAnswerError)
+            verdict = Verdict.IGNORED if ignored else Verdict.FAILED
+            self._record(asked, reply, verdict, str(problem))
+            raise ExtenderError(str(problem), ignorable=ignored) from None
+        self._record(asked, reply, Verdict.ACCEPTED, notes=notes)
+        return value
+
+    def _record(
+        self,
+        asked: _Asked,
+        reply: Reply,
+        verdict: Verdict,
+        problem: str = "",
+        notes: Sequence[str] = (),
+    ) -> None:
+        seconds = self._line.clock.monotonic() - asked.begun
+        call = asked.call
+        told = call.body, reply.status, reply.body
+        place = asked.pod, call.prefix, call.verb, call.url
+        exchange = Exchange(asked.at_ns, seconds, *place, *told, verdict, problem, tuple(notes))
+        self._line.trace.add(exchange)
+
+    async def _answer(self, call: Call) -> Reply:
+        """Make the call in the time that it has. Raises AnswerError."""
+        try:
+            sending = _awaiting(self._line.send(self.config, call))
+            return await within(self._line.clock, self.config.timeout_seconds, sending)
+        except UnansweredError as error:
+            raise AnswerError(f'Post "{call.url}": {error}') from None
+        except TimeoutError:
+            raise AnswerError(f'Post "{call.url}": {_OVERDUE}') from None
+
+
+def _check_status(call: Call, reply: Reply) -> None:
+    if reply.status != OK:
+        what = f"failed {call.verb} with extender at URL {call.url}, code {reply.status}"
+        raise AnswerError(what)
+
+
+async def _awaiting(reply: Awaitable[Reply]) -> Reply:
+    return await reply
+
+
+async def gather_scores(
+    extenders: Sequence[Extender], pod: SeenPod, nodes: Mapping[str, bytes]
+) -> list[Mapping[str, int]]:
+    """Ask several extenders at once; one that cannot be used scores nothing."""
+
+    async def ask(extender: Extender) -> Mapping[str, int]:
+        try:
+            return await extender.prioritize(pod, nodes)
+        except ExtenderError:
+            return {}
+
+    return list(await asyncio.gather(*(ask(extender) for extender in extenders)))

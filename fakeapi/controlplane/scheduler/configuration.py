@@ -1,0 +1,96 @@
+"""What a scheduler goes by: its profiles, its extenders, and how long pods wait.
+
+Source: pkg/scheduler/apis/config/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from extender.plugin_config import ManagedResource, PreemptionArgs
+from policies.eviction.durations import parse_duration
+from policies.rules import Rules
+from policies.upstream import Release
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+DEFAULT_TIMEOUT_SECONDS: Final = 5.0
+
+
+class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """Something in which a misspelt field would change what happens."""
+
+
+class TlsConfig(Strict, frozen=True):
+    """How an extender's certificate is checked, and what we show; data is base64."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: str = ""
+    key_data: str = ""
+    ca_data: str = ""
+
+
+class ExtenderConfig(Strict, frozen=True):
+    """An extender, as kube-scheduler's configuration has it."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: int = 0
+    bind_verb: str = ""
+    enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
+    tls_config: TlsConfig | None = None
+    http_timeout: str = msgspec.field(default="", name="httpTimeout")
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    ignorable: bool = False
+
+    @property
+    def managed(self) -> frozenset[str]:
+        """The resources that make a pod interesting; none: every pod is."""
+        return frozenset(each.name for each in self.managed_resources)
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long a call may take."""
+        nanoseconds = parse_duration(self.http_timeout) if self.http_timeout else 0
+        return nanoseconds / 1e9 or DEFAULT_TIMEOUT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a scheduler of one name goes by; ``preemption`` None: it never preempts."""
+
+    rules: Rules = field(default_factory=Rules)
+    preemption: PreemptionArgs | None = field(default_factory=PreemptionArgs)
+    percentage_of_nodes_to_score: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Profiles by schedulerName, extenders in the order in which they are asked, and backoff."""
+
+    profiles: Mapping[str, Profile] = field(default_factory=lambda: {DEFAULT_SCHEDULER: Profile()})
+    extenders: Sequence[ExtenderConfig] = ()
+    initial_backoff_seconds: float = 1.0
+    longest_backoff_seconds: float = 10.0
+
+    @property
+    def release(self) -> Release:
+        """The release that all profiles follow."""
+        return next(iter(self.profiles.values())).rules.release
+
+
+def plain_extender(url: str) -> ExtenderConfig:
+    """Give an extender of which nothing is said but where it is: filter and preempt, by name."""
+    return ExtenderConfig(
+        url, filter_verb="filter", preempt_verb="preempt", node_cache_capable=True
+    )

@@ -1,0 +1,115 @@
+"""Carrying a preemption out: victims are marked and deleted, lower nominations cleared.
+
+Up to 1.32 kube-scheduler deletes all victims at once, then clears nominations; the first error ends
+the preemption. Since 1.33 (SchedulerAsyncPreemption) it does so beside its work: nominations first,
+then all victims but the last at once, then the last; the preemptor is not tried meanwhile.
+
+Victims that have been told to go already are left alone, and who has gone is no error.
+
+Source: pkg/scheduler/framework/preemption/{preemption,executor}.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.client import Client
+from extender.kube.events import EventRecorder
+from extender.kube.transport import TransportError
+from fakeapi.controlplane.scheduler.searching import Case
+from fakeapi.controlplane.scheduler.sightings import PodSightings, SeenPod
+from fakeapi.controlplane.scheduler.statuses import StatusWriter, path_of, reference
+from policies.decision import Candidate
+from policies.model import Pod
+from policies.upstream import RELEASES, Release
+
+TROUBLE: Final = (ApiError, MalformedError, TransportError)
+"""What a server may do to a write."""
+
+_ASYNCHRONOUS_SINCE: Final = "1.33"
+_NOT_FOUND: Final = 404
+
+
+def is_asynchronous(release: Release) -> bool:
+    """Tell whether a release carries preemptions out beside its other work."""
+    order = list(RELEASES)
+    return order.index(release.name) >= order.index(_ASYNCHRONOUS_SINCE)
+
+
+class Evictor:
+    """Carries preemptions out; ``displaced`` hears of each pod that lost its nomination."""
+
+    def __init__(
+        self,
+        client: Client,
+        pods: PodSightings,
+        writer: StatusWriter,
+        recorder: EventRecorder,
+        displaced: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._writer = writer
+        self._recorder = recorder
+        self._displaced = displaced
+
+    async def evict(self, case: Case, chosen: Candidate) -> None:
+        """Have victims go, then clear nominations. Raises what TROUBLE names."""
+        await self._all_go(case, chosen, self.victims(chosen))
+        await self._clear(case, chosen)
+
+    async def evict_beside(self, case: Case, chosen: Candidate) -> None:
+        """Clear nominations, then have victims go, the last one alone. Raises the same."""
+        await self._clear(case, chosen)
+        *first, last = self.victims(chosen)
+        await self._all_go(case, chosen, first)
+        await self._go(case, chosen, last)
+
+    def victims(self, chosen: Candidate) -> list[SeenPod]:
+        """Give the victims that have not been told to go."""
+        there = (pod for pod in chosen.victims.pods if not pod.terminating)
+        return list(self._written(there))
+
+    async def _all_go(self, case: Case, chosen: Candidate, victims: Sequence[SeenPod]) -> None:
+        going = (self._go(case, chosen, victim) for victim in victims)
+        for outcome in await asyncio.gather(*going, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _go(self, case: Case, chosen: Candidate, victim: SeenPod) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{case.seen.scheduler}: preempting to accommodate a higher priority pod",
+        }
+        try:
+            await self._writer.set_condition(victim, condition)
+            await self._client.delete(path_of(victim))
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return
+            raise
+        told = f"Preempted by pod {case.seen.uid} on node {chosen.node}"
+        self._recorder.normal(reference(victim), "Preempted", told)
+
+    async def _clear(self, case: Case, chosen: Candidate) -> None:
+        """End the nominations of less important pods to the node; trouble is not critical."""
+        nominated = case.snapshot.nodes[chosen.node].nominated
+        lower = (pod for pod in nominated if pod.priority < case.pod.priority)
+        for pod in self._written(lower):
+            try:
+                await self._writer.clear_nomination(pod)
+            except TROUBLE:
+                continue
+            self._pods.nominate(pod, None)
+            self._displaced(pod.key)
+
+    def _written(self, pods: Iterable[Pod]) -> Iterable[SeenPod]:
+        for pod in pods:
+            seen = self._pods.seen.get(pod.key)
+            if seen is not None and seen.uid == pod.uid:
+                yield seen

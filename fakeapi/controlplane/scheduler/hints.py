@@ -1,0 +1,64 @@
+"""What may help a pod that fits nowhere, by the reasons for which nodes refused it.
+
+    reason                                            what may help
+    unschedulable, taints, affinity, name             a node that comes or changes
+    resources, number of pods, ports                  the same, or a pod that goes or shrinks
+    affinity to pods, spread                          the same, or pods and nodes of any fate
+    volumes, device claims                            all of that, or storage
+    an extender                                       anything
+
+The pod's own change always may. Upstream's hints look closer (whether the node that changed would
+fit now); here a pod is rather tried once too often.
+
+Source: EventsToRegister in pkg/scheduler/framework/plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from fakeapi.controlplane.scheduler.backlog import EVERYTHING, Awaited, Event
+from policies.decision import Code, Rejection
+
+_NODES: Final = frozenset({Event.OWN_CHANGE, Event.NODE_ADDED, Event.NODE_CHANGED})
+_ROOM: Final = _NODES | {Event.POD_GONE, Event.POD_CHANGED}
+_COMPANY: Final = _ROOM | {Event.POD_PLACED, Event.NODE_GONE}
+
+_HINTS: Final[Mapping[Code, Awaited]] = {
+    **dict.fromkeys(
+        (
+            Code.UNSCHEDULABLE,
+            Code.OTHER_NODE,
+            Code.UNTOLERATED_TAINT,
+            Code.UNTOLERATED_TAINTS,
+            Code.NODE_AFFINITY,
+            Code.ENFORCED_AFFINITY,
+            Code.AFFINITY_CONFLICT,
+            Code.NOT_EXAMINED,
+        ),
+        _NODES,
+    ),
+    **dict.fromkeys((Code.HOST_PORTS, Code.TOO_MANY_PODS, Code.INSUFFICIENT), _ROOM),
+    **dict.fromkeys(
+        (
+            Code.POD_AFFINITY,
+            Code.POD_ANTI_AFFINITY,
+            Code.EXISTING_ANTI_AFFINITY,
+            Code.SPREAD,
+            Code.SPREAD_LABEL,
+        ),
+        _COMPANY,
+    ),
+}
+
+
+def awaited_by(rejections: Iterable[Rejection]) -> Awaited:
+    """Give the events that may turn any of some rejections; what is not known, anything may."""
+    awaited: Awaited = frozenset({Event.OWN_CHANGE})
+    for rejection in rejections:
+        for reason in rejection.reasons:
+            awaited |= _HINTS.get(reason.code, EVERYTHING)
+        if len(awaited) == len(EVERYTHING):
+            break
+    return awaited

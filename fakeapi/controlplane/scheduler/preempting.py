@@ -1,0 +1,152 @@
+"""Who goes for a pod that fits nowhere: may it preempt, where, at whose cost.
+
+    may it                   else it keeps its nomination
+    dry run on nodes that    none: the nomination is cleared, unless a node was in error
+      eviction may help
+    extenders                one after another, each in place of what the last has left
+    the choice               by kube-scheduler's criteria; between equals by the dice
+
+A node that in-tree filters take as it is (an extender refused it) is an error of the dry run. Since
+1.38 it goes to extenders with an empty list of victims, and counts if it comes back with some.
+
+Source: pkg/scheduler/framework/preemption/preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Final
+
+from extender.plugin_config import PreemptionArgs
+from fakeapi.controlplane.scheduler.calling import Extender, ExtenderError
+from fakeapi.controlplane.scheduler.sampling import candidates_to_find, from_offset, shortlist
+from fakeapi.controlplane.scheduler.searching import Case, Search
+from fakeapi.controlplane.scheduler.sightings import PodSightings
+from policies import wording
+from policies.decision import Candidate, Code, Rejection, VictimSet
+from policies.order import Order
+from policies.preemption import ineligibility
+from policies.reference import nominated_status
+
+_PREFIX: Final = "preemption: "
+_NO_CANDIDATE: Final = "no candidate node for preemption"
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """What is to be done, and what the pod's event says of it.
+
+    Without a ``chosen`` candidate nobody goes; ``clears`` tells that the pod's nomination ends.
+    """
+
+    message: str
+    chosen: Candidate | None = None
+    clears: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _DryRun:
+    """Candidates before any extender was asked, and why other nodes are none."""
+
+    candidates: Sequence[Candidate] = ()
+    refusals: Mapping[str, Rejection] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong on nodes where nobody would have to go."""
+        refusals = self.refusals.values()
+        return [str(r) for r in refusals if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
+
+
+class Preempting:
+    """Decides about preemptions."""
+
+    def __init__(self, extenders: Sequence[Extender], pods: PodSightings, rng: Random) -> None:
+        self._extenders = [each for each in extenders if each.config.preempt_verb]
+        self._pods = pods
+        self._rng = rng
+
+    async def decide(self, case: Case, search: Search, args: PreemptionArgs) -> Preemption:
+        """Decide for a pod that fits nowhere."""
+        pod, snapshot, rules = case.pod, case.snapshot, case.playing.profile.rules
+        first = wording.before_preemption(search.filtering, snapshot, rules.release)
+        reason = ineligibility(pod, snapshot, nominated_status(pod, search.statuses, rules))
+        if reason is not None:
+            return Preemption(wording.ineligible(reason, first))
+        tried = self._dry_run(case, search, args)
+        if not tried.candidates:
+            counted = Counter(r for each in tried.refusals.values() for r in each.reasons)
+            told = len(snapshot.nodes), len(tried.refusals), counted, tried.errors, first
+            return Preemption(wording.helpless(*told), clears=not tried.errors)
+        try:
+            candidates = await self._ask(case, tried.candidates)
+        except ExtenderError as error:
+            return Preemption(f"{first}{_PREFIX}{error}")
+        chosen = pick(candidates, rules.policy.candidates, self._rng)
+        if chosen is None:
+            return Preemption(f"{first}{_PREFIX}{_NO_CANDIDATE}")
+        return Preemption(wording.placed(chosen, rules.release), chosen)
+
+    def _dry_run(self, case: Case, search: Search, args: PreemptionArgs) -> _DryRun:
+        potential = [
+            name
+            for name in case.snapshot.nodes
+            if name in search.statuses and search.statuses[name].resolvable
+        ]
+        if not potential:
+            return _DryRun()
+        # Whether it may preempt has been decided, on what extenders said, too.
+        pod = replace(case.pod, nominated_node=None)
+        decision = case.playing.engine.preempt(pod, case.snapshot, potential, potential)
+        candidates = dict(decision.candidates)
+        refusals = {name: decision.rejected[name] for name in potential if name not in candidates}
+        if self._passes_on(case):
+            for name, why in tuple(refusals.items()):
+                if why.reasons[0].code is Code.NO_VICTIM_NEEDED:
+                    candidates[name] = Candidate(name, VictimSet(()))
+                    del refusals[name]
+        order = from_offset(potential, self._rng.randrange(len(potential)))
+        enough = candidates_to_find(len(potential), args)
+        return _DryRun(shortlist(order, candidates, enough), refusals)
+
+    def _passes_on(self, case: Case) -> bool:
+        """Tell whether nodes without victims are offered to extenders."""
+        release = case.playing.profile.rules.release
+        return release.victimless_candidates and any(
+            each.is_interested(case.pod) for each in self._extenders
+        )
+
+    async def _ask(self, case: Case, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Have extenders look at the candidates. Raises ExtenderError."""
+        offered: Mapping[str, VictimSet] = {each.node: each.victims for each in candidates}
+        for extender in self._extenders:
+            if not offered:
+                break
+            if not extender.is_interested(case.pod):
+                continue
+            whole = self._written(offered)
+            asked = case.seen, case.pod, offered, case.snapshot, whole
+            try:
+                offered = await extender.preempt(*asked)
+            except ExtenderError as error:
+                if error.ignorable:
+                    continue
+                raise
+        return [Candidate(node, victims) for node, victims in offered.items() if victims.pods]
+
+    def _written(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
+        """Give the victims as they are written, by UID."""
+        pods = (pod for victims in candidates.values() for pod in victims.pods)
+        return {pod.uid: self._pods.seen[pod.key].raw for pod in pods if pod.key in self._pods.seen}
+
+
+def pick(candidates: Sequence[Candidate], order: Order[Candidate], rng: Random) -> Candidate | None:
+    """Give the best candidate; of those that no criterion tells apart, any."""
+    ranked = order.sort(candidates)
+    if not ranked:
+        return None
+    best, _ = order.key(ranked[0])
+    return rng.choice([each for each in ranked if order.key(each)[0] == best])

@@ -1,0 +1,268 @@
+"""What the scheduler knows: pods and nodes as the watches show them, and what it decided since.
+
+Beside the model that decisions read, each object is kept as it is written, since extenders are sent
+that. Three things are known before a watch shows them, and laid over what it shows:
+
+- a pod is *assumed* on a node from the decision to bind it until it is seen there, or binding
+  fails;
+- a pod is *nominated* to a node from the decision to preempt for it;
+- a nomination is cleared likewise.
+
+Source: pkg/scheduler/backend/cache and backend/queue/nominator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from extender.cluster import LiveCluster
+from extender.kube.decoding import Unreadable, tolerant, unreadable
+from extender.kube.objects import decode_node
+from extender.kube.pods import decode_pod
+from policies.model import Node, Pod
+from policies.upstream import Release
+
+_NOTHING = msgspec.Raw(b"null")
+
+
+class _Gate(msgspec.Struct):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    scheduler_name: str | None = None
+    scheduling_gates: list[_Gate] | None = None
+
+
+class _Meta(msgspec.Struct):
+    labels: msgspec.Raw = _NOTHING
+    annotations: msgspec.Raw = _NOTHING
+
+
+class _Written(msgspec.Struct):
+    metadata: msgspec.Raw = _NOTHING
+    spec: msgspec.Raw = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPod:
+    """A pod: what decisions read of it, and how it is written.
+
+    ``essence`` changes with whatever of the pod may make another node fit it.
+    """
+
+    model: Pod | Unreadable
+    raw: bytes
+    scheduler: str = ""
+    gates: tuple[str, ...] = ()
+    essence: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self.model.namespace
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.model.name
+
+    @property
+    def uid(self) -> str:
+        """The pod's UID."""
+        return self.model.uid
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return self.model.key
+
+    @property
+    def node(self) -> str:
+        """The node that it occupies; "" for a pod that is pending, or has finished."""
+        finished = isinstance(self.model, Pod) and self.model.finished
+        return "" if finished else self.model.node_name or ""
+
+    @property
+    def pending(self) -> Pod | None:
+        """The pod if it can be placed, or None."""
+        model = self.model
+        if isinstance(model, Unreadable) or model.finished or model.node_name is not None:
+            return None
+        return model
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNode:
+    """A node: what decisions read of it, and how it is written."""
+
+    model: Node | Unreadable
+    raw: bytes
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.model.name
+
+
+Heed = Callable[[SeenPod | None, SeenPod | None], None]
+HeedNode = Callable[[SeenNode | None, SeenNode | None], None]
+"""Hear of an object as it was and as it is now; None: not there."""
+
+
+def pod_reader(release: Release) -> Callable[[bytes], SeenPod]:
+    """Give what reads pods by the rules of a release."""
+    read_model = tolerant("Pod", lambda raw: decode_pod(raw, release))
+    written = msgspec.json.Decoder(_Written)
+    specs, metas = msgspec.json.Decoder(_Spec), msgspec.json.Decoder(_Meta)
+
+    def read(view: bytes) -> SeenPod:
+        raw = bytes(view)
+        model = read_model(raw)
+        if isinstance(model, Unreadable):
+            return SeenPod(model, raw)
+        try:
+            whole = written.decode(raw)
+            spec, meta = specs.decode(whole.spec), metas.decode(whole.metadata)
+        except msgspec.ValidationError as error:
+            return SeenPod(unreadable("Pod", raw, str(error)), raw)
+        gates = tuple(gate.name for gate in spec.scheduling_gates or ())
+        parts = bytes(whole.spec), bytes(meta.labels), bytes(meta.annotations)
+        return SeenPod(model, raw, spec.scheduler_name or "", gates, hash(parts))
+
+    return read
+
+
+def read_node(view: bytes) -> SeenNode:
+    """Read a node."""
+    raw = bytes(view)
+    return SeenNode(_read_node_model(raw), raw)
+
+
+_read_node_model = tolerant("Node", decode_node)
+
+
+class NodeSightings:
+    """The nodes: the sink of their informer."""
+
+    def __init__(self, cluster: LiveCluster, heed: HeedNode) -> None:
+        self._cluster = cluster
+        self._heed = heed
+        self.seen: dict[str, SeenNode] = {}
+
+    def replace(self, items: Sequence[SeenNode]) -> None:
+        """Take a whole list in place of what was there."""
+        listed = {item.name for item in items}
+        for name in [name for name in self.seen if name not in listed]:
+            self.remove(self.seen[name])
+        for item in items:
+            self.upsert(item)
+
+    def upsert(self, item: SeenNode) -> None:
+        """Take a new or changed node."""
+        old = self.seen.get(item.name)
+        self.seen[item.name] = item
+        self._cluster.nodes.upsert(item.model)
+        if old is None or old.model != item.model:
+            self._heed(old, item)
+
+    def remove(self, item: SeenNode) -> None:
+        """Drop a node."""
+        self.seen.pop(item.name, None)
+        self._cluster.nodes.remove(item.model)
+        self._heed(item, None)
+
+
+class PodSightings:
+    """The pods: the sink of their informer, and what is known before it."""
+
+    def __init__(self, cluster: LiveCluster, heed: Heed) -> None:
+        self._cluster = cluster
+        self._heed = heed
+        self._assumed: dict[str, str] = {}
+        self._nominated: dict[str, str | None] = {}
+        self.seen: dict[str, SeenPod] = {}
+
+    def replace(self, items: Sequence[SeenPod]) -> None:
+        """Take a whole list in place of what was there."""
+        listed = {item.key for item in items}
+        for key in [key for key in self.seen if key not in listed]:
+            self.remove(self.seen[key])
+        for item in items:
+            self.upsert(item)
+
+    def upsert(self, item: SeenPod) -> None:
+        """Take a new or changed pod; one that took another's name is another pod."""
+        old = self.seen.get(item.key)
+        if old is not None and old.uid != item.uid:
+            self.remove(old)
+            old = None
+        self.seen[item.key] = item
+        self._settle(old, item)
+        self._cluster.pods.upsert(self._shown(item))
+        self._heed(old, item)
+
+    def remove(self, item: SeenPod) -> None:
+        """Drop a pod."""
+        if (present := self.seen.get(item.key)) is None or present.uid != item.uid:
+            return
+        del self.seen[item.key]
+        was_assumed = self._assumed.pop(item.uid, None)
+        self._nominated.pop(item.uid, None)
+        self._cluster.pods.remove(item.model)
+        if was_assumed is not None and isinstance(item.model, Pod):
+            item = replace(item, model=replace(item.model, node_name=was_assumed))
+        self._heed(item, None)
+
+    def pending(self, key: str) -> tuple[SeenPod, Pod] | None:
+        """Give a pod that can be placed, as it is written and as it is known; or None."""
+        seen = self.seen.get(key)
+        if seen is None or seen.pending is None or seen.uid in self._assumed:
+            return None
+        shown = self._shown(seen)
+        return None if isinstance(shown, Unreadable) else (seen, shown)
+
+    def assume(self, pod: SeenPod, node: str) -> None:
+        """Take a pod for bound to a node."""
+        self._assumed[pod.uid] = node
+        self._nominated.pop(pod.uid, None)
+        self._show(pod)
+
+    def forget(self, pod: SeenPod) -> None:
+        """Take a pod for bound no longer, unless it has been seen so."""
+        if self._assumed.pop(pod.uid, None) is not None:
+            self._show(pod)
+
+    def nominate(self, pod: SeenPod, node: str | None) -> None:
+        """Take a pod for nominated to a node, or to none."""
+        self._nominated[pod.uid] = node
+        self._show(pod)
+
+    def _show(self, pod: SeenPod) -> None:
+        seen = self.seen.get(pod.key)
+        if seen is not None and seen.uid == pod.uid:
+            self._cluster.pods.upsert(self._shown(seen))
+
+    def _shown(self, item: SeenPod) -> Pod | Unreadable:
+        model = item.pending
+        if model is None:
+            return item.model
+        if item.uid in self._assumed:
+            return replace(model, node_name=self._assumed[item.uid], nominated_node=None)
+        nominated = self._nominated.get(item.uid, model.nominated_node)
+        if nominated == model.nominated_node:
+            return model
+        return replace(model, nominated_node=nominated)
+
+    def _settle(self, old: SeenPod | None, new: SeenPod) -> None:
+        """Drop what the watch has shown, or overtaken."""
+        if new.pending is None:
+            self._assumed.pop(new.uid, None)
+            self._nominated.pop(new.uid, None)
+            return
+        before = old.pending.nominated_node if old is not None and old.pending else None
+        if new.pending.nominated_node != before:
+            self._nominated.pop(new.uid, None)

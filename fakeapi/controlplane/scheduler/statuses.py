@@ -1,0 +1,109 @@
+"""What the scheduler writes about pods: that one could not be placed, where it is to go, who goes.
+
+A condition keeps the time of its transition as long as its status stays, and nothing is written
+that is there already. Every write names the pod's UID; upstream's do not.
+
+Source: updatePod in pkg/scheduler/schedule_one.go, util.PatchPodStatus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from extender.kube.client import Client, PatchType
+from extender.kube.clock import Clock
+from extender.kube.events import ObjectReference, rfc3339
+from extender.kube.resources import PODS, ObjectPath
+from fakeapi.controlplane.scheduler.sightings import SeenPod
+from fakeapi.controlplane.shapes import decode_pod
+
+LONGEST_NOTE: Final = 1024
+
+_SUFFIX: Final = " ..."
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    nominated_node_name: str | None = None
+
+
+class _Nominated(msgspec.Struct):
+    status: _Status | None = None
+
+
+_nominated = msgspec.json.Decoder(_Nominated)
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """The node that a pod is to be nominated to; None: to none any more."""
+
+    node: str | None
+
+
+class StatusWriter:
+    """Writes pods' statuses, at a clock's time."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def set_condition(
+        self, pod: SeenPod, condition: Mapping[str, str], nomination: Nomination | None = None
+    ) -> None:
+        """Write a condition, and perhaps a nomination. Raises ApiError, TransportError."""
+        status: dict[str, Any] = {}
+        stamped = self._stamped(pod, condition)
+        if stamped is not None:
+            status["conditions"] = [stamped]
+        if nomination is not None and nomination.node != _nominated_to(pod):
+            status["nominatedNodeName"] = nomination.node
+        await self._patch(pod, status)
+
+    async def clear_nomination(self, pod: SeenPod) -> None:
+        """End a pod's nomination. Raises ApiError, TransportError."""
+        if _nominated_to(pod) is not None:
+            await self._patch(pod, {"nominatedNodeName": None})
+
+    def _stamped(self, pod: SeenPod, condition: Mapping[str, str]) -> dict[str, Any] | None:
+        """Give the condition with its times, or None if the pod has it as it is."""
+        old = decode_pod(msgspec.Raw(pod.raw)).condition(condition["type"])
+        if old and all(getattr(old, name, "") == value for name, value in condition.items()):
+            return None
+        same = old is not None and old.status == condition["status"]
+        kept = old.last_transition_time if old and same else None
+        now = rfc3339(self._clock.now_ns())
+        return {"lastProbeTime": None, **condition, "lastTransitionTime": kept or now}
+
+    async def _patch(self, pod: SeenPod, status: Mapping[str, Any]) -> None:
+        if not status:
+            return
+        body = orjson.dumps({"metadata": {"uid": pod.uid}, "status": status})
+        path = path_of(pod).subresource("status")
+        await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
+
+
+def path_of(pod: SeenPod) -> ObjectPath:
+    """Give the path of a pod."""
+    return PODS.object(pod.name, pod.namespace)
+
+
+def reference(pod: SeenPod) -> ObjectReference:
+    """Give what an event about a pod refers to."""
+    return ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)
+
+
+def note(message: str) -> str:
+    """Cut a message to what an event may hold."""
+    if len(message) <= LONGEST_NOTE:
+        return message
+    return message[: LONGEST_NOTE - len(_SUFFIX)] + _SUFFIX
+
+
+def _nominated_to(pod: SeenPod) -> str | None:
+    status = _nominated.decode(pod.raw).status
+    return (status.nominated_node_name or None) if status else None
