@@ -83,6 +83,14 @@ VIOLATIONS = {
         "fakeapi/controlplane/kubelet/rooms.py",
         "import asyncio",
     ),
+    "Inside fakeapi.controlplane.scheduler": (
+        "fakeapi/controlplane/scheduler/trace.py",
+        "import fakeapi.controlplane.scheduler.outfits",
+    ),
+    "What the scheduler thinks needs no client and no clock": (
+        "fakeapi/controlplane/scheduler/sampling.py",
+        "import random",
+    ),
     "Inside fakeapi.controllers.replicaset": (
         "fakeapi/controllers/replicaset/shapes.py",
         "import fakeapi.controllers.replicaset.trouble",

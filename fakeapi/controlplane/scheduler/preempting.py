@@ -93,7 +93,7 @@ class Preempting:
     def _dry_run(self, case: Case, search: Search, args: PreemptionArgs) -> _DryRun:
         potential = [
             name
-            for name in case.snapshot.nodes
+            for name in sorted(case.snapshot.nodes)
             if name in search.statuses and search.statuses[name].resolvable
         ]
         if not potential:

@@ -91,7 +91,8 @@ class Searcher:
         self, case: Case, filtering: FilterDecision, statuses: dict[str, Rejection]
     ) -> tuple[str, ...]:
         """Give the nodes that pass the in-tree filters, as many as are looked for."""
-        order = from_offset(list(case.snapshot.nodes), self._next % len(case.snapshot.nodes))
+        nodes = sorted(case.snapshot.nodes)
+        order = from_offset(nodes, self._next % len(nodes))
         percentage = case.playing.profile.percentage_of_nodes_to_score
         enough = nodes_to_find(len(order), percentage)
         found, looked_at = until_enough(order, frozenset(filtering.feasible), enough)

@@ -22,6 +22,7 @@ from extender.cluster import LiveCluster
 from extender.kube.decoding import Unreadable, tolerant, unreadable
 from extender.kube.objects import decode_node
 from extender.kube.pods import decode_pod
+from fakeapi.controlplane.scheduler.configuration import DEFAULT_SCHEDULER
 from policies.model import Node, Pod
 from policies.upstream import Release
 
@@ -131,7 +132,7 @@ def pod_reader(release: Release) -> Callable[[bytes], SeenPod]:
             return SeenPod(unreadable("Pod", raw, str(error)), raw)
         gates = tuple(gate.name for gate in spec.scheduling_gates or ())
         parts = bytes(whole.spec), bytes(meta.labels), bytes(meta.annotations)
-        return SeenPod(model, raw, spec.scheduler_name or "", gates, hash(parts))
+        return SeenPod(model, raw, spec.scheduler_name or DEFAULT_SCHEDULER, gates, hash(parts))
 
     return read
 

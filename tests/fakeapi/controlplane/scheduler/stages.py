@@ -1,0 +1,146 @@
+"""Worlds with a scheduler, small extenders for it to ask, and short ways to look at both.
+
+A player is an extender that answers each verb with a document, a whole reply, an exception, or what
+a function makes of the call; a verb of which nothing is said lets everything pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from extender.kube.resources import NODES, PODS
+from fakeapi import VirtualCluster
+from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
+from tests.builders import container_json, node_json, pdb_json, pod_json
+from tests.fakeapi.controlplane.stage import Document, Stage, decode
+
+X: Final = "http://x.example/scheduler"
+Y: Final = "http://y.example"
+
+Answer = Document | list[Document] | Reply | Exception | Callable[[Document], Any]
+
+
+def passing(call: Call) -> Reply:
+    """Let everything pass."""
+    asked = call.document()
+    if call.verb == "preempt":
+        return Reply.of({"NodeNameToMetaVictims": metas(asked)})
+    if call.verb == "prioritize":
+        return Reply.of([])
+    if call.verb == "bind":
+        return Reply.of({"Error": ""})
+    return Reply.of({"NodeNames": asked["NodeNames"], "Nodes": asked["Nodes"]})
+
+
+def metas(asked: Document) -> Document:
+    """Give the victims that were offered by their UIDs, however they came."""
+    if asked["NodeNameToMetaVictims"] is not None:
+        found: Document = asked["NodeNameToMetaVictims"]
+        return found
+    return {
+        node: {**victims, "Pods": [{"UID": pod["metadata"]["uid"]} for pod in victims["Pods"]]}
+        for node, victims in asked["NodeNameToVictims"].items()
+    }
+
+
+def player(**answers: Answer) -> Extend:
+    """Build an extender."""
+
+    def answer(call: Call) -> Reply:
+        given = answers.get(call.verb, ...)
+        if given is ...:
+            return passing(call)
+        if callable(given):
+            given = given(call.document())
+        if isinstance(given, Exception):
+            raise given
+        return given if isinstance(given, Reply) else Reply.of(given)
+
+    return answer
+
+
+def victims(*uids: str, violations: int = 0) -> Document:
+    """Build MetaVictims."""
+    return {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations}
+
+
+def preempting(**nodes: Document | None) -> Document:
+    """Build an ExtenderPreemptionResult."""
+    return {"NodeNameToMetaVictims": nodes}
+
+
+def configured(*extenders: Document, **more: Any) -> Document:
+    """Build a KubeSchedulerConfiguration; extenders filter and preempt at X unless they say so."""
+    plain = {"urlPrefix": X, "filterVerb": "filter", "preemptVerb": "preempt"}
+    entries = [{**plain, "nodeCacheCapable": True, **each} for each in extenders]
+    return {"extenders": entries, **more}
+
+
+def node(name: str, cpu: str = "2", **more: Any) -> Document:
+    """Build a node."""
+    return node_json(name, cpu=cpu, **more)
+
+
+def pod(name: str, cpu: str = "1", *, on: str | None = None, **more: Any) -> Document:
+    """Build a pod that goes at once when it is told to."""
+    spec = {"terminationGracePeriodSeconds": 0, **more.pop("spec", {})}
+    return pod_json(name, on=on, cpu=cpu, spec=spec, **more)
+
+
+class SchedulerStage(Stage):
+    """A stage with a scheduler on it."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        super().__init__(cluster)
+        self.trace = cluster.scheduler.trace
+
+    async def pod(self, name: str) -> Document:
+        """Give a pod that is there."""
+        found = await self.get(PODS, name)
+        assert found is not None, f"there is no pod {name}"
+        return found
+
+    async def places(self) -> dict[str, str]:
+        """Give the node of each pod: "→ n" where it is only nominated, "" where it has none."""
+        listed = (await self.client.list(PODS, decode)).items
+        return {each["metadata"]["name"]: _place(each) for each in listed}
+
+    async def refusal(self, name: str) -> tuple[str, str]:
+        """Give reason and message of a pod's condition PodScheduled, which says no."""
+        found = await self.pod(name)
+        conditions = found["status"]["conditions"]
+        [condition] = [each for each in conditions if each["type"] == "PodScheduled"]
+        assert condition["status"] == "False"
+        return condition["reason"], condition["message"]
+
+    async def events(self, reason: str) -> list[tuple[str, str]]:
+        """Give whom the Events of a reason are about, and what they say."""
+        return [(name, message) for why, name, message in await self.told() if why == reason]
+
+    def asked(self, verb: str = "") -> list[str]:
+        """Give which pods extenders were asked about, in order."""
+        return [each.pod.partition("/")[2] for each in self.trace.calls(verb)]
+
+    def problems(self) -> list[str]:
+        """Give what was wrong with the answers that could not be used."""
+        return [each.problem for each in self.trace.refused()]
+
+    async def delete_now(self, name: str) -> None:
+        """Delete a pod without any grace."""
+        await self.client.delete(PODS.object(name, "default"), grace_period_seconds=0)
+
+    async def run(self, *things: Document) -> None:
+        """Create pods and nodes, one after another."""
+        for each in things:
+            resource = {"Pod": PODS, "Node": NODES}[each["kind"]]
+            await self.create(resource, each)
+
+
+def _place(document: Mapping[str, Any]) -> str:
+    node: str = document["spec"].get("nodeName", "")
+    nominated = document["status"].get("nominatedNodeName", "")
+    return node or (f"→ {nominated}" if nominated else "")
+
+
+__all__ = ["Call", "Reply", "X", "Y", "container_json", "pdb_json", "player"]

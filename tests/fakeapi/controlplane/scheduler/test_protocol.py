@@ -1,0 +1,188 @@
+"""What extenders are sent, byte for byte as far as JSON goes, and how their answers are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from fakeapi.controlplane.scheduler import protocol
+from fakeapi.controlplane.scheduler.outfits import Call
+from fakeapi.controlplane.scheduler.protocol import (
+    AnswerError,
+    FatalAnswerError,
+    FilterAnswer,
+    VictimsAnswer,
+    read_binding,
+    read_filter,
+    read_preemption,
+    read_scores,
+)
+from fakeapi.scenarios import captured_request
+from tests.fakeapi.controlplane.scheduler.stages import Document
+
+
+def as_stored(document: Document, kind: str) -> bytes:
+    """Give an object as an API server has it."""
+    return orjson.dumps({"kind": kind, "apiVersion": "v1", **document})
+
+
+def captured(name: str) -> Document:
+    """Give a body that a real kube-scheduler has sent."""
+    body: Document = orjson.loads(captured_request(name))
+    return body
+
+
+def told(body: bytes) -> tuple[list[str], Document]:
+    """Give a body's keys in their order, and the body."""
+    document: Document = orjson.loads(body)
+    return list(document), document
+
+
+@pytest.mark.parametrize(
+    "name", ["filter-cache-true", "filter-after-preemption-cache-true", "prioritize-cache-true"]
+)
+def test_a_call_by_name_is_written_as_kube_scheduler_writes_it(name: str) -> None:
+    wanted = captured(name)
+    sent = protocol.filter_args(as_stored(wanted["Pod"], "Pod"), wanted["NodeNames"], None)
+    assert told(sent) == (list(wanted), wanted)
+
+
+def test_a_call_with_whole_nodes_is_written_as_kube_scheduler_writes_it() -> None:
+    wanted = captured("filter-cache-false")
+    nodes = [as_stored(each, "Node") for each in wanted["Nodes"]["items"]]
+    sent = protocol.filter_args(as_stored(wanted["Pod"], "Pod"), (), nodes)
+    assert told(sent) == (list(wanted), wanted)
+
+
+def test_victims_by_uid_are_written_as_kube_scheduler_writes_them() -> None:
+    wanted = captured("preempt-cache-true")
+    offers = {
+        node: ([pod["UID"] for pod in each["Pods"]], each["NumPDBViolations"])
+        for node, each in wanted["NodeNameToMetaVictims"].items()
+    }
+    backwards = dict(reversed(offers.items()))
+    sent = protocol.preemption_args(as_stored(wanted["Pod"], "Pod"), backwards, None)
+    assert told(sent) == (list(wanted), wanted)
+    assert list(told(sent)[1]["NodeNameToMetaVictims"]) == sorted(offers)
+
+
+def test_whole_victims_are_written_as_kube_scheduler_writes_them() -> None:
+    wanted = captured("preempt-cache-false")
+    offered = wanted["NodeNameToVictims"]
+    pods = {p["metadata"]["uid"]: as_stored(p, "Pod") for v in offered.values() for p in v["Pods"]}
+    offers = {
+        node: ([pod["metadata"]["uid"] for pod in each["Pods"]], each["NumPDBViolations"])
+        for node, each in offered.items()
+    }
+    sent = protocol.preemption_args(as_stored(wanted["Pod"], "Pod"), offers, pods)
+    assert told(sent) == (list(wanted), wanted)
+
+
+def test_a_binding_has_four_fields() -> None:
+    fields = {"PodName": "p", "PodNamespace": "s", "PodUID": "u", "Node": "n"}
+    assert told(protocol.binding_args("s", "p", "u", "n")) == (list(fields), fields)
+
+
+@pytest.mark.parametrize("prefix", ["http://h/a/b", "http://h/a/b/", "http://h/a/b//"])
+def test_slashes_at_the_end_of_the_prefix_are_dropped(prefix: str) -> None:
+    assert Call(prefix, "filter", b"").url == "http://h/a/b/filter"
+
+
+FILTER_ANSWERS: dict[str, tuple[str, FilterAnswer]] = {
+    "names": ('{"NodeNames": ["a", "b"]}', FilterAnswer(names=("a", "b"))),
+    "any casing": ('{"nodenames": ["a"], "ERROR": "no"}', FilterAnswer(("a",), error="no")),
+    "unknown keys": ('{"NodeNames": [], "Version": 3}', FilterAnswer(names=())),
+    "nulls": ('{"NodeNames": null, "Nodes": null, "FailedNodes": null}', FilterAnswer()),
+    "null for all of it": ("null", FilterAnswer()),
+    "something behind it": ('{"NodeNames": ["a"]} trailing', FilterAnswer(names=("a",))),
+    "a null for a name": ('{"NodeNames": [null]}', FilterAnswer(names=("",))),
+    "nodes": (
+        '{"Nodes": {"metadata": {}, "items": [{"metadata": {"name": "a"}, "spec": {}}]}}',
+        FilterAnswer(nodes=("a",)),
+    ),
+    "no items": ('{"Nodes": {}}', FilterAnswer(nodes=())),
+    "reasons": (
+        '{"FailedNodes": {"a": "x", "b": null}, "FailedAndUnresolvableNodes": {"c": "y"}}',
+        FilterAnswer(failed={"a": "x", "b": ""}, unresolvable={"c": "y"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILTER_ANSWERS)
+def test_answers_are_read_as_go_reads_them(name: str) -> None:
+    body, answer = FILTER_ANSWERS[name]
+    assert read_filter(body.encode()) == answer
+
+
+UNREADABLE: list[tuple[Any, bytes, str]] = [
+    (read_filter, b"", "EOF"),
+    (read_filter, b"  \n", "EOF"),
+    (read_filter, b'{"NodeNames": ["a"', "unexpected EOF"),
+    (read_filter, b"<html>", "invalid character '<' looking for beginning of value"),
+    (read_filter, b"NaN", "invalid character 'N' looking for beginning of value"),
+    (
+        read_filter,
+        b"[]",
+        "json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult",
+    ),
+    (
+        read_filter,
+        b'{"NodeNames": "a"}',
+        "json: cannot unmarshal string into Go struct field ExtenderFilterResult.NodeNames of "
+        "type []string",
+    ),
+    (
+        read_filter,
+        b'{"FailedNodes": ["a"]}',
+        "json: cannot unmarshal array into Go struct field ExtenderFilterResult.FailedNodes of "
+        "type map[string]string",
+    ),
+    (
+        read_preemption,
+        b'{"NodeNameToMetaVictims": {"n": {"Pods": [], "NumPDBViolations": 1.0}}}',
+        "json: cannot unmarshal number 1.0 into Go struct field MetaVictims.NumPDBViolations of "
+        "type int64",
+    ),
+    (read_scores, b"{}", "json: cannot unmarshal object into Go value of type v1.HostPriorityList"),
+    (
+        read_scores,
+        b'[{"Host": "a", "Score": true}]',
+        "json: cannot unmarshal bool into Go struct field HostPriority.Score of type int64",
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "body", "problem"), UNREADABLE)
+def test_what_go_cannot_read_is_an_error(read: Any, body: bytes, problem: str) -> None:
+    with pytest.raises(AnswerError) as caught:
+        read(body)
+    assert str(caught.value) == problem
+
+
+def test_victims_are_read_from_uids_in_their_order() -> None:
+    body = {"nodeNameToMetaVictims": {"n": {"pods": [{"uid": "2"}, {"UID": "1"}]}, "m": {}}}
+    assert read_preemption(orjson.dumps(body)) == {
+        "n": VictimsAnswer(("2", "1"), 0),
+        "m": VictimsAnswer((), 0),
+    }
+    assert read_preemption(b"{}") == read_preemption(b"null") == {}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"NodeNameToMetaVictims": {"n": null}}',
+        b'{"NodeNameToMetaVictims": {"n": {"Pods": [null], "NumPDBViolations": 0}}}',
+    ],
+)
+def test_nulls_that_kube_scheduler_would_follow_are_fatal(body: bytes) -> None:
+    with pytest.raises(FatalAnswerError, match="kube-scheduler panics"):
+        read_preemption(body)
+
+
+def test_scores_and_bindings_are_read() -> None:
+    assert read_scores(b'[{"host": "a", "Score": 7}, {}, null]') == [("a", 7), ("", 0)]
+    assert read_scores(b"null") == []
+    assert (read_binding(b'{"Error": "full"}'), read_binding(b"{}")) == ("full", "")
