@@ -160,7 +160,9 @@ def _victims(node: str, value: Any) -> VictimsAnswer:
     if None in pods:
         raise FatalAnswerError(f"a victim on node {node} is null, and kube-scheduler panics")
     uids = tuple(_text(_struct(pod, "MetaPod").get("uid"), "MetaPod.UID") for pod in pods)
-    return VictimsAnswer(uids, _int64(fields.get("numpdbviolations"), "MetaVictims.NumPDBViolations"))
+    return VictimsAnswer(
+        uids, _int64(fields.get("numpdbviolations"), "MetaVictims.NumPDBViolations")
+    )
 
 
 def _first_value(body: bytes) -> Any:

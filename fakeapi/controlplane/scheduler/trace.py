@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -84,6 +85,7 @@ class Trace(Sequence[Exchange]):
 
     def __init__(self, limit: int = MOST_REMEMBERED) -> None:
         self._kept: deque[Exchange] = deque(maxlen=limit)
+        self._grown = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -97,6 +99,13 @@ class Trace(Sequence[Exchange]):
     def add(self, exchange: Exchange) -> None:
         """Remember an exchange."""
         self._kept.append(exchange)
+        self._grown.set()
+
+    async def reached(self, count: int) -> None:
+        """Return once there are so many exchanges."""
+        while len(self._kept) < count:
+            self._grown.clear()
+            await self._grown.wait()
 
     def clear(self) -> None:
         """Forget all there is."""

@@ -143,4 +143,19 @@ def _place(document: Mapping[str, Any]) -> str:
     return node or (f"→ {nominated}" if nominated else "")
 
 
-__all__ = ["Call", "Reply", "X", "Y", "container_json", "pdb_json", "player"]
+__all__ = [
+    "Document",
+    "SchedulerStage",
+    "X",
+    "Y",
+    "configured",
+    "container_json",
+    "metas",
+    "node",
+    "passing",
+    "pdb_json",
+    "player",
+    "pod",
+    "preempting",
+    "victims",
+]

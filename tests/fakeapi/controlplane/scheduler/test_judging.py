@@ -20,7 +20,13 @@ SENT = ("a", "b", "c")
 
 FILTERED: dict[str, tuple[FilterAnswer, bool, tuple[str, ...], dict[str, str], list[str]]] = {
     "all pass": (FilterAnswer(names=SENT), True, SENT, {}, []),
-    "the answer's order counts": (FilterAnswer(names=("c", "a", "b")), True, ("c", "a", "b"), {}, []),
+    "the answer's order counts": (
+        FilterAnswer(names=("c", "a", "b")),
+        True,
+        ("c", "a", "b"),
+        {},
+        [],
+    ),
     "reasons": (
         FilterAnswer(("a",), failed={"b": "full"}, unresolvable={"c": "broken"}),
         True,
@@ -103,8 +109,10 @@ def test_which_nodes_a_filter_leaves(name: str) -> None:
         (FilterAnswer(names=SENT, error="out of order"), "out of order"),
         (
             FilterAnswer(names=("a", "z")),
-            'extender "http://x" claims a filtered node "z" which is not found in the input node '
-            "list",
+            (
+                'extender "http://x" claims a filtered node "z" which is not found in the input node '
+                "list"
+            ),
         ),
     ],
 )
@@ -145,8 +153,10 @@ NOT_FOUND = [
     ({"z": ("low",)}, 'nodeinfo not found for node name "z"'),
     (
         {"a": ("low", "other")},
-        "extender: http://x claims to preempt pod (UID: &{other}) on node: a, but the pod is not "
-        "found on that node",
+        (
+            "extender: http://x claims to preempt pod (UID: &{other}) on node: a, but the pod is not "
+            "found on that node"
+        ),
     ),
 ]
 
@@ -163,10 +173,14 @@ def test_victims_that_are_not_there_are_errors(
 def test_what_kube_scheduler_takes_without_a_word_is_noted() -> None:
     victims = found(a=("lower", "equal"))
     assert victims.notes == (
-        "victim default/equal on node a has priority 100, not below the preemptor's 100; "
-        "kube-scheduler deletes it all the same",
-        "the first victim on node a is not the most important; kube-scheduler takes its priority "
-        "for the highest",
+        (
+            "victim default/equal on node a has priority 100, not below the preemptor's 100; "
+            "kube-scheduler deletes it all the same"
+        ),
+        (
+            "the first victim on node a is not the most important; kube-scheduler takes its priority "
+            "for the highest"
+        ),
     )
     beyond = check_victims(found(b=("other",)), OFFERED, (), ignorable=False)
     assert beyond.notes == ("node b was not offered; kube-scheduler takes it",)

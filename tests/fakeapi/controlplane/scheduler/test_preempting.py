@@ -9,7 +9,6 @@ import pytest
 from extender.kube.resources import PODS
 from fakeapi.controlplane.scheduler.outfits import Extend, Reply
 from fakeapi.controlplane.scheduler.trace import Verdict
-from fakeapi.faults import fault
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     Answer,
@@ -25,6 +24,7 @@ from tests.fakeapi.controlplane.scheduler.stages import (
     preempting,
     victims,
 )
+from tests.fakeapi.reviewing import answered, configuration, rule, webhook
 
 OLD, NEW = "1.30", "1.38"
 NO_FIT = "0/2 nodes are available: 2 Insufficient cpu."
@@ -92,7 +92,6 @@ async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
         "status": "True",
         "reason": "PreemptionByScheduler",
         "message": "default-scheduler: preempting to accommodate a higher priority pod",
-        "lastProbeTime": None,
         "lastTransitionTime": "",
     }
     assert "deletionTimestamp" in low["metadata"]
@@ -197,13 +196,17 @@ ERRORS: dict[str, tuple[Answer, str]] = {
     ),
     "a pod that is elsewhere": (
         preempting(a=victims("b1")),
-        f"extender: {X} claims to preempt pod (UID: &{{b1}}) on node: a, but the pod is not found "
-        "on that node",
+        (
+            f"extender: {X} claims to preempt pod (UID: &{{b1}}) on node: a, but the pod is not found "
+            "on that node"
+        ),
     ),
     "a pod that nobody knows": (
         preempting(a=victims("ghost")),
-        f"extender: {X} claims to preempt pod (UID: &{{ghost}}) on node: a, but the pod is not "
-        "found on that node",
+        (
+            f"extender: {X} claims to preempt pod (UID: &{{ghost}}) on node: a, but the pod is not "
+            "found on that node"
+        ),
     ),
 }
 
@@ -231,10 +234,10 @@ async def test_after_an_error_of_an_ignorable_extender_the_candidates_stay(
     ]
 
 
-@pytest.mark.parametrize("ignorable", [True, False])
-async def test_null_victims_are_never_ignored(schedule: SetScheduler, ignorable: bool) -> None:
+@pytest.mark.parametrize("entry", [{"ignorable": True}, {}])
+async def test_null_victims_are_never_ignored(schedule: SetScheduler, entry: Document) -> None:
     answer = player(preempt=preempting(a=None))
-    stage = await preempted(schedule, answer, ignorable=ignorable)
+    stage = await preempted(schedule, answer, **entry)
     told = "the victims of node a are null, and kube-scheduler panics"
     assert stage.problems() == [told]
     assert (await stage.places())["vip"] == ""
@@ -338,10 +341,11 @@ async def test_a_more_important_preemptor_takes_the_nomination_from_another(
 ) -> None:
     stage = await schedule(upstream=release)
     slowly = {"terminationGracePeriodSeconds": 30}
-    stage.load(node("a"), pod("low", "2", on="a", spec=slowly), vip(priority=50))
+    stage.load(node("a", "3"), pod("low", "2", on="a", spec=slowly), vip(priority=50))
+    stage.load(pod("low2", "1", on="a", priority=1, spec=slowly))
     await stage.passes(0.5)
     assert (await stage.places())["vip"] == "→ a"
-    stage.load(pod("low2", "0", on="a", spec=slowly), vip("king", "2", 100))
+    stage.load(vip("king", "3", 100))
     await stage.passes(0.5)
     assert await stage.places() == {"low": "a", "low2": "a", "vip": "", "king": "→ a"}
 
@@ -369,13 +373,19 @@ async def test_an_extender_is_asked_about_the_nominated_node_first(schedule: Set
 async def test_victims_that_cannot_be_deleted_have_the_preemptor_tried_again(
     schedule: SetScheduler, release: str
 ) -> None:
-    stage = await schedule(upstream=release)
-    stage.load(*FULL)
-    stage.cluster.faults.plan(fault("status", code=500).on("delete", "pods").once())
-    await stage.run()
-    stage.load(vip())
+    asked = []
+
+    def guard(review: Document) -> Document:
+        asked.append(review["request"]["name"])
+        return answered(review, allowed=len(asked) > 1)
+
+    guarded = webhook("guard.example.com", rules=[rule("pods", operations=["DELETE"])])
+    stage = await schedule(upstream=release, webhooks={"guard.example.com": guard})
+    stage.load(configuration("validating", guarded))
+    stage.load(node("a"), pod("low", "2", on="a"), vip())
     await stage.passes(10)
-    assert (await stage.places())["vip"] == "a"
+    assert (await stage.places(), asked) == ({"vip": "a"}, ["low", "low"])
+    assert len(await stage.events("Preempted")) == 1
 
 
 async def test_a_profile_may_do_without_preemption(schedule: SetScheduler) -> None:

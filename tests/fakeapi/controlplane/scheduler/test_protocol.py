@@ -130,20 +130,26 @@ UNREADABLE: list[tuple[Any, bytes, str]] = [
     (
         read_filter,
         b'{"NodeNames": "a"}',
-        "json: cannot unmarshal string into Go struct field ExtenderFilterResult.NodeNames of "
-        "type []string",
+        (
+            "json: cannot unmarshal string into Go struct field ExtenderFilterResult.NodeNames of "
+            "type []string"
+        ),
     ),
     (
         read_filter,
         b'{"FailedNodes": ["a"]}',
-        "json: cannot unmarshal array into Go struct field ExtenderFilterResult.FailedNodes of "
-        "type map[string]string",
+        (
+            "json: cannot unmarshal array into Go struct field ExtenderFilterResult.FailedNodes of "
+            "type map[string]string"
+        ),
     ),
     (
         read_preemption,
         b'{"NodeNameToMetaVictims": {"n": {"Pods": [], "NumPDBViolations": 1.0}}}',
-        "json: cannot unmarshal number 1.0 into Go struct field MetaVictims.NumPDBViolations of "
-        "type int64",
+        (
+            "json: cannot unmarshal number 1.0 into Go struct field MetaVictims.NumPDBViolations of "
+            "type int64"
+        ),
     ),
     (read_scores, b"{}", "json: cannot unmarshal object into Go value of type v1.HostPriorityList"),
     (
