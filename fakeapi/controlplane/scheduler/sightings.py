@@ -39,7 +39,6 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class _Meta(msgspec.Struct):
-    labels: msgspec.Raw = _NOTHING
     annotations: msgspec.Raw = _NOTHING
 
 
@@ -50,16 +49,13 @@ class _Written(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """A pod: what decisions read of it, and how it is written.
-
-    ``essence`` changes with whatever of the pod may make another node fit it.
-    """
+    """A pod: what decisions read of it, and how it is written."""
 
     model: Pod | Unreadable
     raw: bytes
     scheduler: str = ""
     gates: tuple[str, ...] = ()
-    essence: int = 0
+    annotations: bytes = b""
 
     @property
     def namespace(self) -> str:
@@ -86,6 +82,12 @@ class SeenPod:
         """The node that it occupies; "" for a pod that is pending, or has finished."""
         finished = isinstance(self.model, Pod) and self.model.finished
         return "" if finished else self.model.node_name or ""
+
+    @property
+    def essence(self) -> tuple[Pod | None, bytes]:
+        """What of a pending pod may make another node fit it, for filters and for extenders."""
+        pending = self.pending
+        return pending and replace(pending, nominated_node=None), self.annotations
 
     @property
     def pending(self) -> Pod | None:
@@ -131,8 +133,8 @@ def pod_reader(release: Release) -> Callable[[bytes], SeenPod]:
         except msgspec.ValidationError as error:
             return SeenPod(unreadable("Pod", raw, str(error)), raw)
         gates = tuple(gate.name for gate in spec.scheduling_gates or ())
-        parts = bytes(whole.spec), bytes(meta.labels), bytes(meta.annotations)
-        return SeenPod(model, raw, spec.scheduler_name or DEFAULT_SCHEDULER, gates, hash(parts))
+        scheduler = spec.scheduler_name or DEFAULT_SCHEDULER
+        return SeenPod(model, raw, scheduler, gates, bytes(meta.annotations))
 
     return read
 

@@ -13,7 +13,7 @@ from extender.kube.resources import NODES, PODS
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
 from tests.builders import container_json, node_json, pdb_json, pod_json
-from tests.fakeapi.controlplane.stage import Document, Stage, decode
+from tests.fakeapi.controlplane.stage import EVENTS, Document, Stage, decode
 
 X: Final = "http://x.example/scheduler"
 Y: Final = "http://y.example"
@@ -118,6 +118,20 @@ class SchedulerStage(Stage):
         """Give whom the Events of a reason are about, and what they say."""
         return [(name, message) for why, name, message in await self.told() if why == reason]
 
+    async def told_of(self, name: str) -> list[Document]:
+        """Give the Events about an object."""
+        listed = (await self.client.list(EVENTS, decode)).items
+        return [each for each in listed if each["involvedObject"]["name"] == name]
+
+    async def sources(self, reason: str) -> dict[str, str]:
+        """Give who has told of a reason, by the object that it is about."""
+        listed = (await self.client.list(EVENTS, decode)).items
+        return {
+            each["involvedObject"]["name"]: each["source"]["component"]
+            for each in listed
+            if each["reason"] == reason
+        }
+
     def asked(self, verb: str = "") -> list[str]:
         """Give which pods extenders were asked about, in order."""
         return [each.pod.partition("/")[2] for each in self.trace.calls(verb)]
@@ -129,6 +143,15 @@ class SchedulerStage(Stage):
     async def delete_now(self, name: str) -> None:
         """Delete a pod without any grace."""
         await self.client.delete(PODS.object(name, "default"), grace_period_seconds=0)
+
+    async def create_pod(self, document: Document) -> None:
+        """Create a pod with a priority of its own, as classes would give it."""
+        priority = document["spec"].pop("priority", 0)
+        name = f"p{priority}"
+        classes = [{"kind": "PriorityClass", "value": priority, "metadata": {"name": name}}]
+        self.load(*({"apiVersion": "scheduling.k8s.io/v1", **each} for each in classes))
+        document["spec"]["priorityClassName"] = name
+        await self.create(PODS, document)
 
     async def run(self, *things: Document) -> None:
         """Create pods and nodes, one after another."""

@@ -110,8 +110,8 @@ def test_which_nodes_a_filter_leaves(name: str) -> None:
         (
             FilterAnswer(names=("a", "z")),
             (
-                'extender "http://x" claims a filtered node "z" which is not found in the input node '
-                "list"
+                'extender "http://x" claims a filtered node "z" which is not found in the input '
+                "node list"
             ),
         ),
     ],
@@ -154,8 +154,8 @@ NOT_FOUND = [
     (
         {"a": ("low", "other")},
         (
-            "extender: http://x claims to preempt pod (UID: &{other}) on node: a, but the pod is not "
-            "found on that node"
+            "extender: http://x claims to preempt pod (UID: &{other}) on node: a, but the pod is "
+            "not found on that node"
         ),
     ),
 ]
@@ -178,8 +178,8 @@ def test_what_kube_scheduler_takes_without_a_word_is_noted() -> None:
             "kube-scheduler deletes it all the same"
         ),
         (
-            "the first victim on node a is not the most important; kube-scheduler takes its priority "
-            "for the highest"
+            "the first victim on node a is not the most important; kube-scheduler takes its "
+            "priority for the highest"
         ),
     )
     beyond = check_victims(found(b=("other",)), OFFERED, (), ignorable=False)

@@ -147,8 +147,8 @@ UNREADABLE: list[tuple[Any, bytes, str]] = [
         read_preemption,
         b'{"NodeNameToMetaVictims": {"n": {"Pods": [], "NumPDBViolations": 1.0}}}',
         (
-            "json: cannot unmarshal number 1.0 into Go struct field MetaVictims.NumPDBViolations of "
-            "type int64"
+            "json: cannot unmarshal number 1.0 into Go struct field MetaVictims.NumPDBViolations "
+            "of type int64"
         ),
     ),
     (read_scores, b"{}", "json: cannot unmarshal object into Go value of type v1.HostPriorityList"),

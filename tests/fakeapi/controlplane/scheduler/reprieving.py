@@ -1,0 +1,55 @@
+"""Reprieve itself as an extender in the same world: its service, its informers, no sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+from extender.app import respond
+from extender.cluster import LiveCluster
+from extender.feeds import informers
+from extender.kube.client import Client
+from extender.kube.informers import end
+from extender.kube.logs import quiet_log
+from extender.service import Service
+from extender.verdict import Search
+from fakeapi import VirtualCluster
+from fakeapi.controlplane.scheduler.outfits import Call, Reply
+from policies.rules import Rules
+from policies.upstream import NEWEST, Release
+from policies.vectorized import Vectorized
+
+
+class Reprieve:
+    """What ``reprieve serve`` runs, called in this process; it must follow a cluster first."""
+
+    def __init__(self, search: Search = Search.OFFERED, release: Release = NEWEST) -> None:
+        self._search = search
+        self._rules = Rules(release)
+        self.service: Service
+
+    def __call__(self, call: Call) -> Reply:
+        """Answer as the HTTP server does."""
+        response = respond(self.service, call.verb, call.body)
+        assert isinstance(response.body, bytes)
+        return Reply(response.status, response.body)
+
+    @asynccontextmanager
+    async def following(self, cluster: VirtualCluster) -> AsyncIterator[None]:
+        """Follow a cluster while the block runs."""
+        transport, clock = cluster.local_transport("reprieve"), cluster.clock
+        engine = Vectorized(self._rules)
+        live = LiveCluster(clock.monotonic, engine.follow)
+        rng = Random(1)
+        feeds = informers(live, Client(transport), self._rules, clock, rng, quiet_log())
+        self.service = Service(live, engine, clock, self._search, feeds=feeds)
+        tasks = [asyncio.create_task(feed.run()) for feed in feeds.values()]
+        for feed in feeds.values():
+            await feed.wait_settled()
+        try:
+            yield
+        finally:
+            await end(tasks)
+            await transport.close()

@@ -1,0 +1,211 @@
+"""Which pod comes when: priorities, gates, schedulers' names, backoff, and what wakes pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from extender.kube.resources import NODES, PODS
+from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
+from tests.fakeapi.controlplane.scheduler.stages import (
+    SchedulerStage,
+    X,
+    configured,
+    node,
+    passing,
+    pod,
+)
+
+
+async def test_the_most_important_come_first_then_those_that_came_first(
+    schedule: SetScheduler,
+) -> None:
+    stage = await schedule(extenders={X: passing})
+    stage.cluster.control_plane["scheduler"].pause()
+    stage.load(node("a", "9"))
+    for name, priority in (("low", 1), ("first", 5), ("high", 9), ("second", 5)):
+        stage.load(pod(name, "100m", priority=priority))
+        await stage.passes(0.1)
+    switch = stage.cluster.control_plane["scheduler"]
+    assert switch.pending == 4
+    assert await switch.step() == "default/high"
+    switch.resume()
+    await stage.passes(1)
+    assert stage.asked() == ["high", "first", "second", "low"]
+
+
+async def test_a_gated_pod_waits_for_its_gates(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(node("a"))
+    await stage.run(pod("p", spec={"schedulingGates": [{"name": "quota"}]}))
+    await stage.passes(400)
+    assert await stage.places() == {"p": ""}
+    assert (await stage.refusal("p"))[0] == "SchedulingGated"
+    await stage.patch(PODS, "p", {"spec": {"schedulingGates": None}})
+    await stage.passes(0.1)
+    assert await stage.places() == {"p": "a"}
+
+
+async def test_pods_of_other_schedulers_are_left_alone(schedule: SetScheduler) -> None:
+    profiles = [{"schedulerName": "gold"}, {"schedulerName": "silver"}]
+    stage = await schedule(scheduler={"profiles": profiles})
+    stage.load(node("a", "9"))
+    for name in ("gold", "silver", "bronze", "default-scheduler"):
+        stage.load(pod(name, spec={"schedulerName": name}))
+    await stage.passes(1)
+    places = {"gold": "a", "silver": "a", "bronze": "", "default-scheduler": ""}
+    assert await stage.places() == places
+    assert await stage.sources("Scheduled") == {"gold": "gold", "silver": "silver"}
+
+
+async def test_profiles_filter_by_their_own_rules(schedule: SetScheduler) -> None:
+    off = {"filter": {"disabled": [{"name": "TaintToleration"}]}}
+    profiles = [{"schedulerName": "bold", "plugins": off}, {"schedulerName": "shy"}]
+    stage = await schedule(scheduler={"profiles": profiles})
+    stage.load(node("a", "9", taints=["k=v:NoSchedule"]))
+    stage.load(*(pod(name, spec={"schedulerName": name}) for name in ("bold", "shy")))
+    await stage.passes(1)
+    assert await stage.places() == {"bold": "a", "shy": ""}
+
+
+async def test_a_pod_without_nodes_is_told_so_and_gets_the_first_that_comes(
+    schedule: SetScheduler,
+) -> None:
+    stage = await schedule()
+    await stage.run(pod("p"))
+    await stage.passes(1)
+    assert await stage.refusal("p") == ("Unschedulable", "no nodes available to schedule pods")
+    await stage.run(node("a"))
+    await stage.passes(10)
+    assert await stage.places() == {"p": "a"}
+
+
+async def tried_at(stage: SchedulerStage, seconds: float) -> list[float]:
+    """Give when the pod p was told that it does not fit, in seconds from now."""
+    begun = stage.cluster.clock.now_ns()
+    before = {each["metadata"]["name"] for each in await stage.told_of("p")}
+    tried: list[float] = []
+    for _ in range(round(seconds * 2)):
+        await stage.passes(0.5)
+        counts = [each["count"] for each in await stage.told_of("p")]
+        tried += [(stage.cluster.clock.now_ns() - begun) / 1e9] * (sum(counts) - len(tried))
+    assert before == set()
+    return tried
+
+
+async def test_a_pod_that_fits_nowhere_is_tried_again_after_five_minutes(
+    schedule: SetScheduler,
+) -> None:
+    stage = await schedule()
+    stage.load(node("a"))
+    stage.load(pod("p", "8"))
+    assert await tried_at(stage, 302) == [0.5, 300]
+
+
+async def fits_once(stage: SchedulerStage, change: Any) -> None:
+    """See that p has no place until something changes."""
+    await stage.passes(5)
+    assert (await stage.places())["p"] == ""
+    await change
+    await stage.passes(0.5)
+    assert (await stage.places())["p"] == "a"
+
+
+async def test_a_node_that_grows_may_help(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(node("a"), pod("p", "4"))
+    room = {"cpu": "4"}
+    await fits_once(stage, stage.patch(NODES, "a", {"status": {"allocatable": room}}))
+
+
+async def test_a_pod_that_goes_may_help(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(node("a"), pod("old", "2", on="a"), pod("p"))
+    await fits_once(stage, stage.delete_now("old"))
+
+
+async def test_a_pod_that_finishes_may_help(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(node("a"), pod("old", "2", on="a"), pod("p"))
+    await fits_once(stage, stage.patch(PODS, "old", {"status": {"phase": "Succeeded"}}))
+
+
+async def test_company_may_help(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+    wish = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    stage.load(node("a", labels={"zone": "1"}), pod("p", spec={"affinity": wish}))
+    beside = pod("db", "100m", labels={"app": "db"})
+    await fits_once(stage, stage.run(beside))
+
+
+async def test_its_own_change_may_help(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(node("a", taints=["k=v:NoSchedule"]), pod("p"))
+    tolerated = {"tolerations": [{"operator": "Exists"}]}
+    await fits_once(stage, stage.patch(PODS, "p", {"spec": tolerated}))
+
+
+async def test_storage_may_help(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    claim = {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "v", "storageClassName": "s",
+                 "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Bound"},
+    }  # fmt: skip
+    volume = {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+                 "hostPath": {"path": "/v"}, "storageClassName": "s",
+                 "claimRef": {"name": "data", "namespace": "default"}},
+    }  # fmt: skip
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    stage.load(node("a"), pod("p", spec={"volumes": volumes}))
+
+    async def bring() -> None:
+        bound = {"pv.kubernetes.io/bind-completed": "yes"}
+        claim["metadata"] = {"name": "data", "namespace": "default", "annotations": bound}
+        stage.load(volume, claim)
+
+    await fits_once(stage, bring())
+
+
+async def test_a_pod_that_is_being_deleted_is_not_placed(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    doomed = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.example/b"]}
+    stage.load(pod("p", metadata=doomed), node("a"))
+    await stage.passes(1)
+    assert await stage.places() == {"p": ""}
+    told = [("p", "skip schedule deleting pod: default/p")]
+    assert await stage.events("FailedScheduling") == told
+
+
+async def test_switched_off_and_on_again_it_goes_on(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    switch = stage.cluster.control_plane["scheduler"]
+    stage.load(node("a"))
+    await switch.stop()
+    await stage.run(pod("p"))
+    await stage.passes(5)
+    assert await stage.places() == {"p": ""}
+    switch.start()
+    await stage.passes(0.5)
+    assert await stage.places() == {"p": "a"}
+
+
+async def test_configured_extenders_need_not_be_named_twice(schedule: SetScheduler) -> None:
+    stage = await schedule(extenders={f"{X}/": passing}, scheduler=configured({}))
+    stage.load(node("a"), pod("p"))
+    await stage.passes(0.5)
+    assert len(stage.trace) == 1
+
+
+async def test_forks_have_a_trace_of_their_own(schedule: SetScheduler) -> None:
+    stage = await schedule(extenders={X: passing})
+    stage.load(node("a"))
+    async with stage.cluster.fork() as fork:
+        fork.load([pod("p")])
+        await fork.clock.advance(0.5)
+        assert [each.pod for each in fork.scheduler.trace] == ["default/p"]
+    assert len(stage.trace) == 0
