@@ -61,10 +61,10 @@ class Evictor:
         await self._all_go(case, chosen, self.victims(chosen))
         await self._clear(case, chosen)
 
-    async def evict_beside(self, case: Case, chosen: Candidate) -> None:
+    async def evict_beside(self, case: Case, chosen: Candidate, victims: Sequence[SeenPod]) -> None:
         """Clear nominations, then have victims go, the last one alone. Raises the same."""
         await self._clear(case, chosen)
-        *first, last = self.victims(chosen)
+        *first, last = victims
         await self._all_go(case, chosen, first)
         await self._go(case, chosen, last)
 

@@ -167,9 +167,10 @@ class Scheduler:
     async def _preempt(self, case: Case, refused: Refused, chosen: Candidate) -> Refused:
         evictor = self._evictor(case)
         if is_asynchronous(self._release):
-            if evictor.victims(chosen):
+            victims = evictor.victims(chosen)
+            if victims:
                 self._backlog.hold(case.seen.key)
-                self._go_beside(self._evict_beside(case, chosen, evictor))
+                self._go_beside(self._await(case, evictor.evict_beside(case, chosen, victims)))
             return refused
         try:
             await evictor.evict(case, chosen)
@@ -178,10 +179,11 @@ class Scheduler:
             return Refused(refused.reason, refused.failure, refused.awaited, None, message)
         return refused
 
-    async def _evict_beside(self, case: Case, chosen: Candidate, evictor: Evictor) -> None:
+    async def _await(self, case: Case, eviction: Coroutine[Any, Any, None]) -> None:
+        """Have the preemptor not tried until its victims have been told to go."""
         failed = False
         try:
-            await evictor.evict_beside(case, chosen)
+            await eviction
         except TROUBLE:
             failed = True
         now = self._clock.monotonic()
