@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import AsyncExitStack, suppress
 from random import Random
 from typing import Any
@@ -85,15 +85,28 @@ async def live(stage: SchedulerStage, rng: Random) -> None:
     await stage.passes(SETTLING_SECONDS)
 
 
-def overfull(nodes: Collection[Document], pods: Collection[Document]) -> Iterator[str]:
-    """Name the nodes on which pods request more than there is."""
-    room = {n["metadata"]["name"]: decode_node(orjson.dumps(n)).allocatable for n in nodes}
-    used: Counter[str] = Counter()
-    for each in pods:
-        model = decode_pod(orjson.dumps(each), NEWEST)
-        if model.node_name and not model.finished:
-            used[model.node_name] += model.requests.milli_cpu
-    return (name for name, cpu in used.items() if cpu > room[name].milli_cpu)
+class Scales:
+    """Tells which nodes hold pods that request more than there is; versions are read once."""
+
+    def __init__(self, nodes: Collection[Document]) -> None:
+        read = [decode_node(orjson.dumps(each)) for each in nodes]
+        self._room = {node.name: node.allocatable.milli_cpu for node in read}
+        self._known: dict[str, tuple[str, int]] = {}
+
+    def hold(self, pods: Collection[Document]) -> bool:
+        used: Counter[str] = Counter()
+        for each in pods:
+            node, cpu = self._read(each)
+            used[node] += cpu
+        return all(cpu <= self._room[node] for node, cpu in used.items() if node)
+
+    def _read(self, document: Document) -> tuple[str, int]:
+        version = document["metadata"]["resourceVersion"]
+        if version not in self._known:
+            pod = decode_pod(orjson.dumps(document), NEWEST)
+            node = "" if pod.finished else pod.node_name or ""
+            self._known[version] = node, pod.requests.milli_cpu
+        return self._known[version]
 
 
 def read(cluster: VirtualCluster) -> tuple[Snapshot, list[Pod]]:
@@ -110,7 +123,7 @@ def read(cluster: VirtualCluster) -> tuple[Snapshot, list[Pod]]:
 def check(cluster: VirtualCluster) -> None:
     """See that nothing was ever overcommitted, and that who could be placed has been."""
     nodes = [each for each in cluster.export() if each["kind"] == "Node"]
-    cluster.history("pods").always(lambda pods: not list(overfull(nodes, pods)))
+    cluster.history("pods").always(Scales(nodes).hold)
     snapshot, pending = read(cluster)
     for each in pending:
         assert not decide_filter(each, snapshot).feasible, f"{each.key} fits and was not placed"
