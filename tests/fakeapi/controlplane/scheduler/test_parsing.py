@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from fakeapi.controlplane.scheduler.outfits import SchedulerError
 from fakeapi.controlplane.scheduler.parsing import read_configuration
 from policies.filtering import IN_TREE
 from policies.upstream import NEWEST, UnknownReleaseError, release
+from tests.commands import ROOT
 
 URL = "http://127.0.0.1:8888"
 
@@ -30,7 +30,7 @@ def test_without_a_word_there_is_one_profile_and_no_extender() -> None:
 
 
 def test_the_configuration_that_is_shipped_is_read() -> None:
-    text = Path("deploy/kube-scheduler/configuration.yaml").read_text()
+    text = (ROOT / "deploy" / "kube-scheduler" / "configuration.yaml").read_text()
     read = read_configuration(text, release("1.34"))
     [extender] = read.extenders
     assert (extender.url_prefix, extender.preempt_verb, extender.filter_verb) == (
