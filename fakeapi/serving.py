@@ -33,6 +33,7 @@ from policies.upstream import UnknownReleaseError
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
 _QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
+_WHO_READS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 _RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
 
 
@@ -143,7 +144,8 @@ def _check_scheduler(run: str, given: Mapping[str, str]) -> None:
 
 def _check_part(option: str, part: str, run: str) -> None:
     if part not in parse_run(run):
-        raise ConfigError(f"{option}: no {part} in --run {run}; expected '{part}' in it, or 'all'")
+        nobody = f"no {_WHO_READS[part]} in --run {run}"
+        raise ConfigError(f"{option}: {nobody}; expected '{part}' in it, or 'all'")
 
 
 def _read_service(text: str) -> tuple[str, str]:

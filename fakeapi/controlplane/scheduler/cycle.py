@@ -89,7 +89,8 @@ class Cycle:
         asked = [each for each in self._scoring if each.is_interested(case.pod)]
         nodes = self._searcher.written(search.left)
         said = await gather_scores(asked, case.seen, nodes)
-        states = [case.snapshot.nodes[name] for name in dict.fromkeys(search.left) if name in nodes]
+        known = case.snapshot.nodes
+        states = [known[name] for name in dict.fromkeys(search.left) if name in known]
         return best_node(case.pod, states, said, self._rng) if states else search.left[0]
 
     async def _refuse(self, case: Case, search: Search) -> Refused:

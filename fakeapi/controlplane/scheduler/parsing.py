@@ -11,7 +11,8 @@
     - {urlPrefix: "http://127.0.0.1:8888", filterVerb: filter, preemptVerb: preempt}
 
 What is about the process (leader election, its connection, its own port, threads) is taken and not
-read. A profile may disable filters and preemption; other plugins cannot be switched.
+read, and so are plugins that do neither filter nor preempt. A profile may disable filters and
+preemption.
 
 Sources: pkg/scheduler/apis/config (types.go, validation), buildExtenders in scheduler.go.
 """
@@ -69,6 +70,16 @@ class _Plugins(Strict, frozen=True):
     multi_point: _PluginSet = _PluginSet()
     filter: _PluginSet = _PluginSet()
     post_filter: _PluginSet = _PluginSet()
+    pre_enqueue: object = None
+    queue_sort: object = None
+    pre_filter: object = None
+    pre_score: object = None
+    score: object = None
+    reserve: object = None
+    permit: object = None
+    pre_bind: object = None
+    bind: object = None
+    post_bind: object = None
 
 
 class _Profile(Strict, frozen=True):

@@ -70,7 +70,11 @@ class Preempting:
         self._rng = rng
 
     async def decide(self, case: Case, search: Search, args: PreemptionArgs) -> Preemption:
-        """Decide for a pod that fits nowhere."""
+        """Decide for a pod that fits nowhere, and has perhaps changed meanwhile."""
+        latest = self._pods.pending(case.seen.key)
+        if latest is None:
+            return Preemption(f'{_PREFIX}pod "{case.seen.name}" not found')
+        case = replace(case, seen=latest[0], pod=latest[1])
         pod, snapshot, rules = case.pod, case.snapshot, case.playing.profile.rules
         first = wording.before_preemption(search.filtering, snapshot, rules.release)
         reason = ineligibility(pod, snapshot, nominated_status(pod, search.statuses, rules))
@@ -140,7 +144,7 @@ class Preempting:
     def _written(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
         """Give the victims as they are written, by UID."""
         pods = (pod for victims in candidates.values() for pod in victims.pods)
-        return {pod.uid: self._pods.seen[pod.key].raw for pod in pods if pod.key in self._pods.seen}
+        return {pod.uid: self._pods.written(pod) for pod in pods}
 
 
 def pick(candidates: Sequence[Candidate], order: Order[Candidate], rng: Random) -> Candidate | None:

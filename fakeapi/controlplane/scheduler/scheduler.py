@@ -90,7 +90,7 @@ class Scheduler:
         self.controller = Controller("scheduler", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Schedule pods until cancelled, or drained."""
+        """Schedule pods until cancelled, or drained. Raises the first fault in any of its work."""
         try:
             async with asyncio.TaskGroup() as self._beside:
                 feeds = self._feeds()
@@ -100,6 +100,8 @@ class Scheduler:
                 await self.controller.run()
                 for task in following:
                     task.cancel()
+        except ExceptionGroup as faults:
+            raise faults.exceptions[0] from None
         finally:
             await self._post.close()
 
@@ -126,6 +128,7 @@ class Scheduler:
     async def _sync(self, key: str) -> float | None:
         """Try to place a pod; gives the seconds until it is tried again, whatever happens."""
         self._queue.cancel(key)
+        self._pods.departed.clear()
         found = self._pods.pending(key)
         if found is None or not self._backlog.begin(key):
             return None
@@ -191,7 +194,9 @@ class Scheduler:
 
     async def _fail(self, case: Case, refused: Refused) -> float | None:
         """Tell that a pod was not placed; gives the seconds until it is tried again."""
-        seen = self._pods.seen[case.seen.key]
+        seen = self._pods.seen.get(case.seen.key)
+        if seen is None or seen.uid != case.seen.uid:
+            return None
         recorder = self._recorders[case.seen.scheduler]
         recorder.warning(reference(seen), "FailedScheduling", note(refused.message))
         if refused.nomination is not None:

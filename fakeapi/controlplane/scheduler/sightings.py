@@ -188,6 +188,8 @@ class PodSightings:
         self._assumed: dict[str, str] = {}
         self._nominated: dict[str, str | None] = {}
         self.seen: dict[str, SeenPod] = {}
+        self.departed: dict[str, bytes] = {}
+        """Pods that have gone since this was cleared, by UID: a snapshot may still hold them."""
 
     def replace(self, items: Sequence[SeenPod]) -> None:
         """Take a whole list in place of what was there."""
@@ -213,12 +215,18 @@ class PodSightings:
         if (present := self.seen.get(item.key)) is None or present.uid != item.uid:
             return
         del self.seen[item.key]
+        self.departed[item.uid] = present.raw
         was_assumed = self._assumed.pop(item.uid, None)
         self._nominated.pop(item.uid, None)
         self._cluster.pods.remove(item.model)
         if was_assumed is not None and isinstance(item.model, Pod):
             item = replace(item, model=replace(item.model, node_name=was_assumed))
         self._heed(item, None)
+
+    def written(self, pod: Pod) -> bytes:
+        """Give a pod of the current snapshot as it is written, or was last."""
+        seen = self.seen.get(pod.key)
+        return seen.raw if seen is not None and seen.uid == pod.uid else self.departed[pod.uid]
 
     def pending(self, key: str) -> tuple[SeenPod, Pod] | None:
         """Give a pod that can be placed, as it is written and as it is known; or None."""

@@ -6,6 +6,7 @@ a function makes of the call; a verb of which nothing is said lets everything pa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -143,6 +144,11 @@ class SchedulerStage(Stage):
     async def delete_now(self, name: str) -> None:
         """Delete a pod without any grace."""
         await self.client.delete(PODS.object(name, "default"), grace_period_seconds=0)
+
+    async def passing_turns(self) -> None:
+        """Let watches show what there is, while the clock stands."""
+        for _ in range(20):
+            await asyncio.sleep(0)
 
     async def create_pod(self, document: Document) -> None:
         """Create a pod with a priority of its own, as classes would give it."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ssl
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from extender.kube.clock import Clock
-from fakeapi import FakeCluster
+from fakeapi import FakeCluster, VirtualCluster
+from fakeapi.api.messages import ADMIN
+from fakeapi.certificates import Authority
+from fakeapi.controlplane.scheduler.configuration import TlsConfig, plain_extender
 from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply, UnansweredError
+from fakeapi.controlplane.scheduler.posting import context_of
 from fakeapi.controlplane.scheduler.trace import Verdict
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
@@ -27,6 +35,7 @@ from tests.fakeapi.controlplane.scheduler.stages import (
     player,
     pod,
 )
+from tests.fakeapi.webhook_server import serving
 
 GPU = "example.com/gpu"
 
@@ -378,3 +387,89 @@ async def test_one_that_hangs_up_is_an_error(serve: Serve) -> None:
         cluster.load([node("a"), pod("p")])
         await cluster.scheduler.trace.reached(1)
         assert cluster.scheduler.trace[0].problem == f'Post "{url}/filter": EOF'
+
+
+async def taking_all(request: web.BaseRequest) -> web.Response:
+    """Take every node."""
+    asked = await request.json()
+    return web.json_response({"NodeNames": asked["NodeNames"]})
+
+
+TRUST: dict[str, tuple[Document, str]] = {
+    "HTTPS without an authority is not checked": ({"enableHTTPS": True}, ""),
+    "nor is what is called insecure": ({"tlsConfig": {"insecure": True}}, ""),
+    "an authority of its own": ({"tlsConfig": {"caData": "…"}}, ""),
+    "the authorities of the system": ({}, "tls: failed to verify certificate: x509: "),
+    "no authority at all": ({"tlsConfig": {"caData": "bm9uZQ=="}}, "tls: "),
+    "a name that it does not bear": (
+        {"tlsConfig": {"caData": "…", "serverName": "other.example"}},
+        "tls: failed to verify certificate: x509: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRUST)
+async def test_whose_certificate_is_trusted(name: str) -> None:
+    entry, problem = TRUST[name]
+    async with serving(taking_all) as server:
+        tls = entry.get("tlsConfig", {})
+        if tls.get("caData") == "…":
+            entry = {**entry, "tlsConfig": {**tls, "caData": server.ca_bundle}}
+        url = server.url
+        config = configured({"urlPrefix": url, **entry})
+        async with FakeCluster(run="scheduler", scheduler=config) as cluster:
+            cluster.load([node("a"), pod("p")])
+            await cluster.scheduler.trace.reached(1)
+            told = cluster.scheduler.trace[0].problem
+    assert told.startswith(f'Post "{url}/filter": {problem}') if problem else told == ""
+
+
+async def test_a_certificate_is_shown_if_there_is_one(tmp_path: Path) -> None:
+    authority = Authority()
+    pair = authority.issue_client(ADMIN)
+    files = {"certFile": tmp_path / "cert", "keyFile": tmp_path / "key"}
+    files["certFile"].write_bytes(pair.certificate)
+    files["keyFile"].write_bytes(pair.key)
+    data = {
+        "certData": b64encode(pair.certificate).decode(),
+        "keyData": b64encode(pair.key).decode(),
+    }
+    for shown in ({name: str(path) for name, path in files.items()}, data):
+        tls = msgspec.convert({"insecure": True, **shown}, TlsConfig)
+        assert isinstance(context_of(plain_extender("https://x"), tls), bool)
+        extender = msgspec.structs.replace(plain_extender("https://x"), tls_config=tls)
+        assert isinstance(context_of(extender, tls), ssl.SSLContext)
+    broken = msgspec.convert({"certData": "bm9uZQ==", "keyData": "bm9uZQ=="}, TlsConfig)
+    extender = msgspec.structs.replace(plain_extender("https://x"), tls_config=broken)
+    with pytest.raises(UnansweredError, match="tls: "):
+        context_of(extender, broken)
+
+
+async def test_a_fault_in_a_stand_in_does_not_go_unnoticed() -> None:
+    def broken(_call: Call) -> Reply:
+        raise ZeroDivisionError
+
+    async def live() -> None:
+        async with VirtualCluster(run="scheduler", extenders={X: broken}) as cluster:
+            cluster.load([node("a"), pod("p")])
+            await cluster.clock.advance(1)
+
+    with pytest.raises(ZeroDivisionError):
+        await live()
+
+
+async def test_in_a_large_cluster_not_all_nodes_are_looked_at(schedule: SetScheduler) -> None:
+    full = player(filter=lambda asked: {
+        "NodeNames": [], "FailedNodes": dict.fromkeys(asked["NodeNames"], "full"),
+    })  # fmt: skip
+    config = configured({}, profiles=[{"percentageOfNodesToScore": 1}])
+    stage = await schedule(extenders={X: full}, scheduler=config)
+    stage.load(*(node(f"n{number:03}") for number in range(130)))
+    await stage.passes(0.5)
+    for name in ("p", "q"):
+        await stage.run(pod(name))
+        await stage.passes(0.5)
+    first, second = (each.asked["NodeNames"] for each in stage.trace)
+    assert (len(first), first[0], second[0], second[30]) == (100, "n000", "n100", "n000")
+    _, message = await stage.refusal("p")
+    assert message.startswith("0/130 nodes are available: 100 full.")

@@ -67,6 +67,7 @@ def test_a_url_that_the_file_has_is_configured_there(url: str) -> None:
 def test_disabled_filters_are_left_out() -> None:
     plugins = {
         "filter": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeName"}]},
+        "score": {"disabled": [{"name": "*"}]},
         "multiPoint": {"disabled": [{"name": "DefaultPreemption"}, {"name": "ImageLocality"}]},
     }
     profile = read_configuration({"profiles": [{"plugins": plugins}]}).profiles["default-scheduler"]

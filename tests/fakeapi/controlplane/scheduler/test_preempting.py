@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from extender.kube.resources import PODS
-from fakeapi.controlplane.scheduler.outfits import Extend, Reply
+from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
 from fakeapi.controlplane.scheduler.trace import Verdict
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
@@ -18,6 +18,7 @@ from tests.fakeapi.controlplane.scheduler.stages import (
     Y,
     configured,
     node,
+    passing,
     pdb_json,
     player,
     pod,
@@ -411,3 +412,49 @@ async def test_only_a_sample_is_offered_in_a_large_cluster(schedule: SetSchedule
     [asked] = [each.asked for each in stage.trace.calls("preempt")]
     assert len(asked["NodeNameToMetaVictims"]) == 3
     assert len((await stage.client.list(PODS, bytes)).items) == 20
+
+
+async def test_a_victim_that_goes_while_extenders_are_asked_is_still_told_of(
+    schedule: SetScheduler,
+) -> None:
+    """The snapshot holds it, as upstream's does; to delete it then is no error."""
+    stages: list[SchedulerStage] = []
+
+    async def deleting(call: Call) -> Reply:
+        if call.verb == "preempt" and call.document()["NodeNameToVictims"]:
+            await stages[0].delete_now("a1")
+            await stages[0].passing_turns()
+        return passing(call)
+
+    entries = configured(
+        {"filterVerb": "", "nodeCacheCapable": False},
+        {"filterVerb": "", "nodeCacheCapable": False, "urlPrefix": Y},
+    )
+    stage = await schedule(extenders={X: deleting, Y: passing}, scheduler=entries)
+    stages.append(stage)
+    stage.load(*FULL, vip())
+    await stage.passes(3)
+    first, second = stage.trace
+    for each in (first, second):
+        offered = each.asked["NodeNameToVictims"]["a"]["Pods"]
+        assert [pod["metadata"]["name"] for pod in offered] == ["a2", "a1"]
+    assert await stage.places() == {"b1": "b", "vip": "a"}
+    assert [name for name, _ in await stage.events("Preempted")] == ["a2"]
+
+
+async def test_a_preemptor_that_goes_while_extenders_are_asked_leaves_others_alone(
+    schedule: SetScheduler,
+) -> None:
+    stages: list[SchedulerStage] = []
+
+    async def deleting(call: Call) -> Reply:
+        await stages[0].delete_now("vip")
+        await stages[0].passing_turns()
+        return passing(call)
+
+    stage = await schedule(extenders={X: deleting}, scheduler=configured({"filterVerb": ""}))
+    stages.append(stage)
+    stage.load(*FULL, vip())
+    await stage.passes(3)
+    assert sorted(await stage.places()) == ["a1", "a2", "b1"]
+    assert await stage.events("FailedScheduling") == []
