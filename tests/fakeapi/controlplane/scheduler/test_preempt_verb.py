@@ -1,0 +1,254 @@
+"""What extenders are sent for a preemption, and what they may change about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
+from fakeapi.controlplane.scheduler.trace import Verdict
+from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
+from tests.fakeapi.controlplane.scheduler.full import FULL, NEW, NO_FIT, OLD, preempted, vip
+from tests.fakeapi.controlplane.scheduler.stages import (
+    Answer,
+    Document,
+    SchedulerStage,
+    X,
+    Y,
+    configured,
+    node,
+    passing,
+    player,
+    pod,
+    preempting,
+    victims,
+)
+
+
+async def test_extenders_are_sent_the_candidates_and_their_answer_replaces_them(
+    schedule: SetScheduler,
+) -> None:
+    stage = await preempted(schedule, player(preempt=preempting(b=victims("b1"))))
+    [asked] = [each.asked for each in stage.trace.calls("preempt")]
+    assert asked["NodeNameToVictims"] is None
+    assert asked["NodeNameToMetaVictims"] == {"a": victims("a2", "a1"), "b": victims("b1")}
+    assert await stage.places() == {"a1": "a", "a2": "a", "vip": "→ b"}
+
+
+async def test_one_without_a_node_cache_is_sent_whole_victims(schedule: SetScheduler) -> None:
+    stage = await preempted(
+        schedule, player(preempt=preempting(b=victims("b1"))), nodeCacheCapable=False
+    )
+    [asked] = [each.asked for each in stage.trace.calls("preempt")]
+    assert asked["NodeNameToMetaVictims"] is None
+    offered = asked["NodeNameToVictims"]
+    assert [pod["metadata"]["name"] for pod in offered["a"]["Pods"]] == ["a2", "a1"]
+    assert "kind" not in offered["a"]["Pods"][0]
+    assert (await stage.places())["vip"] == "→ b"
+
+
+async def test_the_next_extender_is_sent_what_the_last_has_left(schedule: SetScheduler) -> None:
+    extenders = {X: player(preempt=preempting(a=victims("a1", violations=7))), Y: player()}
+    entries = configured({"filterVerb": ""}, {"urlPrefix": Y, "filterVerb": ""})
+    stage = await schedule(extenders=extenders, scheduler=entries)
+    stage.load(*FULL, vip())
+    await stage.passes(0.5)
+    offered = [each.asked["NodeNameToMetaVictims"] for each in stage.trace]
+    assert offered[1] == {"a": victims("a1", violations=7)}
+    assert await stage.places() == {"a2": "a", "b1": "b", "vip": "→ a"}
+
+
+async def test_a_node_that_was_not_offered_is_taken(schedule: SetScheduler) -> None:
+    more = (node("c", "1"), pod("c1", on="c", priority=3, started=1))
+    answer = preempting(c=victims("c1"))
+    stage = await preempted(schedule, player(preempt=answer), *more)
+    assert (await stage.places())["vip"] == "→ c"
+    [exchange] = stage.trace.calls("preempt")
+    assert exchange.notes == ("node c was not offered; kube-scheduler takes it",)
+
+
+async def test_an_extender_may_refuse_every_node(schedule: SetScheduler) -> None:
+    nominated = {"nominatedNodeName": "b"}
+    stage = await schedule(
+        extenders={X: player(preempt=preempting())}, scheduler=configured({}), upstream=OLD
+    )
+    stage.load(*FULL, vip(status=nominated))
+    await stage.passes(0.5)
+    none = "preemption: no candidate node for preemption"
+    assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {none}")
+    assert (await stage.places())["vip"] == "→ b"
+
+
+ERRORS: dict[str, tuple[Answer, str]] = {
+    "a status": (Reply(500, b""), f"failed preempt with extender at URL {X}/preempt, code 500"),
+    "an unknown node": (
+        preempting(z=victims("a1")),
+        'nodeinfo not found for node name "z"',
+    ),
+    "a pod that is elsewhere": (
+        preempting(a=victims("b1")),
+        (
+            f"extender: {X} claims to preempt pod (UID: &{{b1}}) on node: a, but the pod is not "
+            "found on that node"
+        ),
+    ),
+    "a pod that nobody knows": (
+        preempting(a=victims("ghost")),
+        (
+            f"extender: {X} claims to preempt pod (UID: &{{ghost}}) on node: a, but the pod is not "
+            "found on that node"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_after_an_error_nobody_goes_and_the_nomination_stays(
+    schedule: SetScheduler, name: str
+) -> None:
+    answer, problem = ERRORS[name]
+    stage = await preempted(schedule, player(preempt=answer))
+    assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} preemption: {problem}")
+    assert stage.problems() == [problem]
+    assert len(await stage.places()) == 4
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_after_an_error_of_an_ignorable_extender_the_candidates_stay(
+    schedule: SetScheduler, name: str
+) -> None:
+    answer, problem = ERRORS[name]
+    stage = await preempted(schedule, player(preempt=answer), ignorable=True)
+    assert (await stage.places())["vip"] == "→ a"
+    assert [(e.verdict, e.problem) for e in stage.trace.calls("preempt")] == [
+        (Verdict.IGNORED, problem)
+    ]
+
+
+@pytest.mark.parametrize("entry", [{"ignorable": True}, {}])
+async def test_null_victims_are_never_ignored(schedule: SetScheduler, entry: Document) -> None:
+    answer = player(preempt=preempting(a=None))
+    stage = await preempted(schedule, answer, **entry)
+    told = "the victims of node a are null, and kube-scheduler panics"
+    assert stage.problems() == [told]
+    assert (await stage.places())["vip"] == ""
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+async def test_a_node_without_victims_is_an_error(schedule: SetScheduler, release: str) -> None:
+    answer = player(preempt=preempting(a=victims(), b=victims("b1")))
+    stage = await preempted(schedule, answer, upstream=release)
+    assert stage.problems() == ['expected at least one victim pod on node "a"']
+    assert (await stage.places())["vip"] == ""
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+async def test_an_ignorable_extender_s_node_without_victims_is_dropped(
+    schedule: SetScheduler, release: str
+) -> None:
+    answer = player(preempt=preempting(a=victims(), b=victims("b1")))
+    stage = await preempted(schedule, answer, upstream=release, ignorable=True)
+    assert (await stage.places())["vip"] == "→ b"
+
+
+ROOMY = (node("a", "4"), pod("a1", on="a", priority=1, started=1))
+
+
+def busy(**preempt: Document | None) -> Extend:
+    """Build an extender that has no room for anybody, and says who has to go."""
+    refusal = {"NodeNames": [], "FailedNodes": {"a": "gpu busy"}}
+    return player(filter=refusal, preempt=preempting(**preempt))
+
+
+async def short_of_gpus(schedule: SetScheduler, extend: Extend, upstream: str) -> SchedulerStage:
+    """Set a stage on which only the extender has no room for vip."""
+    stage = await schedule(extenders={X: extend}, scheduler=configured({}), upstream=upstream)
+    stage.load(*ROOMY, vip())
+    await stage.passes(0.5)
+    return stage
+
+
+async def test_up_to_1_37_what_only_extenders_lack_preempts_nobody(schedule: SetScheduler) -> None:
+    stage = await short_of_gpus(schedule, busy(a=victims("a1")), "1.37")
+    told = 'preemption: expected at least one victim pod on node "a"'
+    assert await stage.refusal("vip") == (
+        "Unschedulable", f"0/1 nodes are available: 1 gpu busy. {told}"
+    )  # fmt: skip
+    assert stage.asked("preempt") == []
+
+
+async def test_since_1_38_such_nodes_are_sent_without_victims_and_may_get_some(
+    schedule: SetScheduler,
+) -> None:
+    stage = await short_of_gpus(schedule, busy(a=victims("a1")), NEW)
+    [asked] = [each.asked for each in stage.trace.calls("preempt")]
+    assert asked["NodeNameToMetaVictims"] == {"a": victims()}
+    assert await stage.places() == {"vip": "→ a"}
+
+
+async def test_one_that_stays_without_victims_is_dropped(schedule: SetScheduler) -> None:
+    stage = await short_of_gpus(schedule, busy(a=victims()), NEW)
+    told = "preemption: no candidate node for preemption"
+    assert (await stage.refusal("vip"))[1].endswith(told)
+    assert [each.verdict for each in stage.trace.calls("preempt")] == [Verdict.ACCEPTED]
+
+
+async def test_a_node_that_an_extender_dropped_silently_is_not_tried(
+    schedule: SetScheduler,
+) -> None:
+    extend = player(filter={"NodeNames": []}, preempt=preempting(a=victims("a1")))
+    stage = await short_of_gpus(schedule, extend, NEW)
+    assert stage.asked("preempt") == []
+    assert stage.trace[0].notes == ("left out without a reason, so preemption skips: a",)
+
+
+async def test_a_node_that_an_extender_called_hopeless_is_not_tried(schedule: SetScheduler) -> None:
+    hopeless = {"NodeNames": [], "FailedAndUnresolvableNodes": {"a": "no gpu"}}
+    stage = await short_of_gpus(schedule, player(filter=hopeless), NEW)
+    assert stage.asked("preempt") == []
+    assert (await stage.refusal("vip"))[1].endswith("1 Preemption is not helpful for scheduling.")
+
+
+async def test_a_victim_that_goes_while_extenders_are_asked_is_still_told_of(
+    schedule: SetScheduler,
+) -> None:
+    """The snapshot holds it, as upstream's does; to delete it then is no error."""
+    stages: list[SchedulerStage] = []
+
+    async def deleting(call: Call) -> Reply:
+        if call.verb == "preempt" and call.document()["NodeNameToVictims"]:
+            await stages[0].delete_now("a1")
+            await stages[0].passing_turns()
+        return passing(call)
+
+    entries = configured(
+        {"filterVerb": "", "nodeCacheCapable": False},
+        {"filterVerb": "", "nodeCacheCapable": False, "urlPrefix": Y},
+    )
+    stage = await schedule(extenders={X: deleting, Y: passing}, scheduler=entries)
+    stages.append(stage)
+    stage.load(*FULL, vip())
+    await stage.passes(3)
+    first, second = stage.trace
+    for each in (first, second):
+        offered = each.asked["NodeNameToVictims"]["a"]["Pods"]
+        assert [pod["metadata"]["name"] for pod in offered] == ["a2", "a1"]
+    assert await stage.places() == {"b1": "b", "vip": "a"}
+    assert [name for name, _ in await stage.events("Preempted")] == ["a2"]
+
+
+async def test_a_preemptor_that_goes_while_extenders_are_asked_leaves_others_alone(
+    schedule: SetScheduler,
+) -> None:
+    stages: list[SchedulerStage] = []
+
+    async def deleting(call: Call) -> Reply:
+        await stages[0].delete_now("vip")
+        await stages[0].passing_turns()
+        return passing(call)
+
+    stage = await schedule(extenders={X: deleting}, scheduler=configured({"filterVerb": ""}))
+    stages.append(stage)
+    stage.load(*FULL, vip())
+    await stage.passes(3)
+    assert sorted(await stage.places()) == ["a1", "a2", "b1"]
+    assert await stage.events("FailedScheduling") == []
