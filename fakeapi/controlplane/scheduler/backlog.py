@@ -89,10 +89,6 @@ class Backlog:
         pod.missed.clear()
         return True
 
-    def attempts(self, key: str) -> int:
-        """Give how often a pod has been tried."""
-        return self._waiting[key].attempts
-
     def fail(self, key: str, now: float, awaited: Awaited) -> float | None:
         """Note that a try has failed; gives the seconds until the next, whatever happens.
 

@@ -282,3 +282,41 @@ async def test_many_workers_never_share_a_key(queue: WorkQueue[str], clock: Virt
     await asyncio.gather(*workers)
     assert {*done} == {str(number) for number in range(50)}
     assert (len(queue), busy) == (0, {})
+
+
+async def test_with_a_rank_the_smallest_comes_first_and_equals_as_they_came(
+    clock: VirtualClock,
+) -> None:
+    queue = WorkQueue[str](clock, rank=lambda key: -int(key[0]))
+    for key in ("1a", "9a", "5a", "9b", "1a"):
+        queue.add(key)
+    assert drain(queue) == ["9a", "9b", "5a", "1a"]
+
+
+async def test_a_rank_is_asked_for_when_a_key_begins_to_wait(clock: VirtualClock) -> None:
+    ranks = {"a": 1, "b": 2}
+    queue = WorkQueue[str](clock, rank=ranks.__getitem__)
+    queue.add("a")
+    ranks["a"] = 3
+    queue.add("b")
+    assert queue.take() == "a"
+    queue.add("a")
+    queue.done("a")
+    assert drain(queue) == ["b", "a"]
+
+
+async def test_a_discarded_key_comes_neither_now_nor_later(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    queue.add("now")
+    queue.add_after("later", 5)
+    for key in ("now", "later", "unknown"):
+        queue.discard(key)
+    await clock.advance(10)
+    assert (queue.take(), len(queue)) == (None, 0)
+    queue.add("now")
+    assert queue.take() == "now"
+    queue.add("now")
+    queue.discard("now")
+    queue.done("now")
+    assert (queue.take(), queue.idle) == (None, True)
