@@ -72,6 +72,7 @@ def informers(
     rules: Rules,
     clock: Clock,
     rng: random.Random,
+    *,
     silence_seconds: float | None = None,
     log: Any = None,
 ) -> dict[str, Feed]:

@@ -74,7 +74,7 @@ async def running(
         clock,
         config.search,
         config.promise_seconds,
-        informers(cluster, client, rules, clock, rng, config.watch_silence_seconds),
+        informers(cluster, client, rules, clock, rng, silence_seconds=config.watch_silence_seconds),
         journal=journal or Journal(),
         degradation=degradation_of(config),
         turns=Turns(config.queue_limit),

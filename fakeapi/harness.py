@@ -348,9 +348,7 @@ class VirtualCluster(SocketlessCluster):
         clock, playbook = VirtualClock(), _read_book(kubelet)
         outfit = _read_orders(scheduler, extender, extenders, upstream)
         odd = quirks_of(quirks)
-        world = create_world(
-            clock, seed, history, playbook=playbook, quirks=odd, scheduler=outfit
-        )
+        world = create_world(clock, seed, history, playbook=playbook, quirks=odd, scheduler=outfit)
         world.api.webhooks.hooks.update(webhooks or {})
         super().__init__(world, parse_run(run), clock)
 

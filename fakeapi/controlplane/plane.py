@@ -71,6 +71,8 @@ def _spread_webhooks(setting: Setting, reception: Reception) -> Part:
     given = setting.client, setting.informers, setting.clock, setting.rng, setting.written
     rules = SpreadRules(quirks=setting.quirks)
     return SpreadWebhooks(*given, reception, rules=rules, registry=setting.registry)
+
+
 def _scheduler(setting: Setting, outfit: SchedulerOutfit | None = None) -> Part:
     from fakeapi.controlplane.scheduler.scheduler import Scheduler  # who needs it, loads it
 

@@ -32,7 +32,7 @@ class TryingGround:
         self._clock = clock
         self._rules = rules
         self._cluster = LiveCluster(clock.monotonic)
-        self._feeds = informers(self._cluster, client, rules, clock, rng, quiet_log())
+        self._feeds = informers(self._cluster, client, rules, clock, rng, log=quiet_log())
         self._following: list[asyncio.Task[None]] = []
 
     async def trial(self) -> Trial | None:

@@ -13,7 +13,7 @@ from extender.feeds import informers
 from extender.kube.client import Client
 from extender.kube.informers import end
 from extender.kube.logs import quiet_log
-from extender.service import Service
+from extender.service import Asked, Service
 from extender.verdict import Search
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.outfits import Call, Reply
@@ -30,9 +30,10 @@ class Reprieve:
         self._rules = Rules(release)
         self.service: Service
 
-    def __call__(self, call: Call) -> Reply:
+    async def __call__(self, call: Call) -> Reply:
         """Answer as the HTTP server does."""
-        response = respond(self.service, call.verb, call.body)
+        arrived = self.service.clock.monotonic()
+        response = await respond(self.service, Asked(call.verb, call.body, arrived))
         assert isinstance(response.body, bytes)
         return Reply(response.status, response.body)
 
@@ -43,7 +44,7 @@ class Reprieve:
         engine = Vectorized(self._rules)
         live = LiveCluster(clock.monotonic, engine.follow)
         rng = Random(1)
-        feeds = informers(live, Client(transport), self._rules, clock, rng, quiet_log())
+        feeds = informers(live, Client(transport), self._rules, clock, rng, log=quiet_log())
         self.service = Service(live, engine, clock, self._search, feeds=feeds)
         tasks = [asyncio.create_task(feed.run()) for feed in feeds.values()]
         for feed in feeds.values():
