@@ -121,23 +121,28 @@ async def _answer(
         return _refusal(service, verb, 400, f"the body cannot be read: {error}")
     except ConnectionError:
         return _refusal(service, verb, 408, "the connection ended before the body did")
+    except Exception as error:  # noqa: BLE001 - as in respond
+        return _internal_error(service, verb, error)
     return await respond(service, Asked(verb, body, arrived, request_id))
 
 
 async def respond(service: Service, asked: Asked) -> web.Response:
     """Answer a call whose body has been read, wherever it came from."""
-    verb = asked.verb
     try:
         answered = await service.call(asked)
         # kube-scheduler waits for the answer, nobody for what is written down of it.
         asyncio.get_running_loop().call_soon(answered.tell)
         return web.Response(body=answered.body, content_type="application/json")
     except tuple(_STATUSES) as error:
-        return _refusal(service, verb, _STATUSES[type(error)], str(error))
+        return _refusal(service, asked.verb, _STATUSES[type(error)], str(error))
     except Exception as error:  # noqa: BLE001
         # The outermost loop: kube-scheduler must get an answer, and the service must go on.
-        structlog.get_logger().exception("internal_error", verb=verb)
-        return _refusal(service, verb, 500, f"internal error: {type(error).__name__}")
+        return _internal_error(service, asked.verb, error)
+
+
+def _internal_error(service: Service, verb: str, error: Exception) -> web.Response:
+    structlog.get_logger().error("internal_error", verb=verb, exc_info=error)
+    return _refusal(service, verb, 500, f"internal error: {type(error).__name__}")
 
 
 async def _body(request: web.Request) -> bytes:
