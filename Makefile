@@ -36,7 +36,7 @@ check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
 	$(BIN)/lint-imports
 	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
 
-audit:  ## look up all pinned versions among known vulnerabilities; asks pypi.org
+audit:  ## look up all pinned versions among known vulnerabilities; needs the internet
 	$(PYTHON) -m venv .venv/.audit
 	.venv/.audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
 	.venv/.audit/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
