@@ -1,6 +1,7 @@
 """Who is compared: our controllers and those of a real kube-controller-manager, as processes.
 
-Both print a line that begins with ``running`` when they are at work, and end on SIGTERM.
+Both print a line that begins with ``running`` when they are at work (before it, ours say where their
+webhooks are), and end on SIGTERM.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Contender:
 
 
 OURS: Final = Contender("ours", (*_REPRIEVE, "controllers"))
+SPREADING: Final = Contender("spreading", (*OURS.command, "--webhook-port", "0"))
+"""Ours, with webhooks that pods pass."""
 
 
 def real(program: Path) -> Contender:
@@ -48,7 +51,7 @@ async def running(contender: Contender, server: str, run: str) -> AsyncIterator[
         process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=log)
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                line = await process.stdout.readline() if process.stdout else b""
+                line = await _last_of_the_beginning(process)
             if line.startswith(_RUNNING):
                 yield process
         finally:
@@ -58,3 +61,12 @@ async def running(contender: Contender, server: str, run: str) -> AsyncIterator[
         if code or not line.startswith(_RUNNING):
             log.seek(0)
             raise RuntimeError(f"{contender.name} ended with {code}: {log.read()[-2000:].decode()}")
+
+
+async def _last_of_the_beginning(process: Process) -> bytes:
+    """Read up to the line that says that they are at work; b"" if it does not come."""
+    assert process.stdout is not None
+    while line := await process.stdout.readline():
+        if line.startswith(_RUNNING):
+            break
+    return line

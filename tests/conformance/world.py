@@ -11,7 +11,7 @@ and its event. What a controller tells people it tells in order, so nothing of b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -28,12 +28,16 @@ PATIENCE_SECONDS: Final = 60.0
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 _JSON: Final = {"Content-Type": "application/json"}
 _WATCH: Final = {"watch": "true", "timeoutSeconds": "3600"}
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _ROOTS: Final = {
     "Namespace": "/api/v1/namespaces",
     "Pod": "/api/v1/pods",
     "Event": "/api/v1/events",
     "Deployment": "/apis/apps/v1/deployments",
     "ReplicaSet": "/apis/apps/v1/replicasets",
+    "WorkloadSpread": "/apis/apps.kruise.io/v1beta1/workloadspreads",
+    "MutatingWebhookConfiguration": f"{_ADMISSION}/mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": f"{_ADMISSION}/validatingwebhookconfigurations",
 }
 _FOLLOWED: Final = ("Pod", "ReplicaSet", "Event")
 
@@ -51,8 +55,11 @@ class World:
     what it begins with, ``moments`` what there was each time that the world had settled.
     """
 
-    def __init__(self, cluster: ProcessCluster, http: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, cluster: ProcessCluster, http: aiohttp.ClientSession, followed: Sequence[str]
+    ) -> None:
         self.cluster = cluster
+        self.followed = followed
         self.owners: dict[str, str] = {}
         self.generated: dict[str, str] = {}
         self.moments: list[list[Document]] = []
@@ -121,8 +128,15 @@ class World:
     async def delete(self, kind: str, name: str, **options: Any) -> None:
         """Delete an object of the namespace, or with ``kind`` Namespace a namespace."""
         await self._send("DELETE", _path(kind, NAMESPACE, name), options, _JSON)
-        if kind in _FOLLOWED:
+        if kind in self.followed:
             await self.until(lambda: _is_going(self.get(kind, name)))
+
+    async def evict(self, name: str) -> None:
+        """Evict a pod."""
+        path = _path("Pod", NAMESPACE, name) + "/eviction"
+        eviction = {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": name}}
+        await self._send("POST", path, eviction, _JSON)
+        await self.until(lambda: _is_going(self.get("Pod", name)))
 
     # How one waits.
 
@@ -209,7 +223,7 @@ class World:
 
     async def _see(self, kind: str, written: Document) -> None:
         """Return once the copy shows what was written."""
-        if kind in _FOLLOWED:
+        if kind in self.followed:
             version = int(written["metadata"]["resourceVersion"])
             await self.until(lambda: self._versions.get(kind, 0) >= version)
 
@@ -224,8 +238,8 @@ class World:
 
 
 @asynccontextmanager
-async def world(cluster: ProcessCluster) -> AsyncIterator[World]:
-    """Follow a cluster until the block ends."""
+async def world(cluster: ProcessCluster, *also: str) -> AsyncIterator[World]:
+    """Follow a cluster until the block ends; kinds that are named are followed, too."""
     session = aiohttp.ClientSession(
         cluster.url,
         headers={"User-Agent": AGENT},
@@ -233,11 +247,11 @@ async def world(cluster: ProcessCluster) -> AsyncIterator[World]:
         read_bufsize=2**20,
     )
     async with session as http, asyncio.TaskGroup() as group:
-        made = World(cluster, http)
+        made = World(cluster, http, (*_FOLLOWED, *also))
         await made.create(
             {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": WITNESSES}}
         )
-        following = [group.create_task(made.follow(kind)) for kind in _FOLLOWED]
+        following = [group.create_task(made.follow(kind)) for kind in made.followed]
         yield made
         for task in following:
             task.cancel()
