@@ -1,12 +1,13 @@
 """Who is compared: our controllers and those of a real kube-controller-manager, as processes.
 
-Both print a line that begins with ``running`` when they are at work (before it, ours say where their
-webhooks are), and end on SIGTERM.
+Both print a line that begins with ``running`` when they are at work, ours after one that says where
+their webhooks are, and end on SIGTERM.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
@@ -14,11 +15,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Final
+from typing import IO, Final
 
 _REPRIEVE: Final = (sys.executable, "-c", "from fakeapi.cli import main; main()")
 _RUNNING: Final = b"running"
 _PATIENCE_SECONDS: Final = 60.0
+_LONGEST_LOG_BYTES: Final = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,18 @@ class Contender:
         return (*self.command, "--server", server, "--run", run)
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A contender at work."""
+
+    pid: int
+    log: IO[bytes]
+
+    def told(self) -> str:
+        """Give what its log says so far."""
+        return _text(self.log)
+
+
 OURS: Final = Contender("ours", (*_REPRIEVE, "controllers"))
 SPREADING: Final = Contender("spreading", (*OURS.command, "--webhook-port", "0"))
 """Ours, with webhooks that pods pass."""
@@ -44,7 +58,7 @@ def real(program: Path) -> Contender:
 
 
 @asynccontextmanager
-async def running(contender: Contender, server: str, run: str) -> AsyncIterator[Process]:
+async def running(contender: Contender, server: str, run: str) -> AsyncIterator[Running]:
     """Run controllers until the block ends; raises RuntimeError if they begin or end badly."""
     command = contender.arguments(server, run)
     with TemporaryFile() as log:
@@ -53,14 +67,13 @@ async def running(contender: Contender, server: str, run: str) -> AsyncIterator[
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 line = await _last_of_the_beginning(process)
             if line.startswith(_RUNNING):
-                yield process
+                yield Running(process.pid, log)
         finally:
             if process.returncode is None:
                 process.terminate()
             code = await process.wait()
         if code or not line.startswith(_RUNNING):
-            log.seek(0)
-            raise RuntimeError(f"{contender.name} ended with {code}: {log.read()[-2000:].decode()}")
+            raise RuntimeError(f"{contender.name} ended with {code}: {_text(log)[-2000:]}")
 
 
 async def _last_of_the_beginning(process: Process) -> bytes:
@@ -70,3 +83,7 @@ async def _last_of_the_beginning(process: Process) -> bytes:
         if line.startswith(_RUNNING):
             break
     return line
+
+
+def _text(log: IO[bytes]) -> str:
+    return os.pread(log.fileno(), _LONGEST_LOG_BYTES, 0).decode()

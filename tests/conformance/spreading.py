@@ -37,6 +37,11 @@ _CONFIGURATION: Final = "reprieve-workloadspread"
 _CRD: Final = Path(__file__).parents[2] / "deploy/crds/workloadspreads.apps.kruise.io.yaml"
 DEFINITION: Final[Document] = yaml.safe_load(_CRD.read_text())
 _UNBOUND: Final = {"watch": "true", "fieldSelector": "spec.nodeName=", "timeoutSeconds": "3600"}
+NAMESPACE_DOCUMENT: Final = {
+    "kind": "Namespace",
+    "apiVersion": "v1",
+    "metadata": {"name": NAMESPACE},
+}
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 BOOK: Final[Document] = {
@@ -119,6 +124,7 @@ class Rollout:
             pod
             for pod in self.world.all("Pod")
             if is_active(pod)
+            and pod["metadata"]["labels"]["app"] == "web"
             and (not version or pod["metadata"]["labels"]["version"] == version)
             and (not subsets or subset_of(pod) in subsets)
         ]
@@ -217,35 +223,35 @@ def is_active(pod: Document) -> bool:
 @asynccontextmanager
 async def rollout(real: Contender, book: Path) -> AsyncIterator[Rollout]:
     """Have a cluster in which WorkloadSpreads are kept, and the Deployment web without pods."""
-    async with stage(book, DEFINITION) as there:
-        async with (
-            running(SPREADING, there.cluster.url, "workloadspread"),
-            running(real, there.cluster.url, "replicaset,deployment"),
-        ):
-            await registered(there)
-            await there.create(spread())
-            await there.create(web(0))
-            yield Rollout(there)
+    async with (
+        stage(book, DEFINITION) as there,
+        running(SPREADING, there.cluster.url, "workloadspread"),
+        running(real, there.cluster.url, "replicaset,deployment"),
+    ):
+        await webhooks_registered(there)
+        await there.create(spread())
+        await there.create(web(0))
+        yield Rollout(there)
 
 
 @asynccontextmanager
-async def stage(book: Path, *objects: Mapping[str, Any]) -> AsyncIterator[World]:
-    """Have a cluster with kubelets and a binder; ``book`` is where their book is put."""
-    book.write_text(yaml.safe_dump(BOOK))
-    namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NAMESPACE}}
-    parts = "gc,namespaces,kubelet"
-    with FakeCluster.as_process(run=parts, kubelet=book) as cluster:
-        cluster.load((namespace, *objects))
-        kinds = ("Deployment", "WorkloadSpread", *_REGISTERED)
-        async with world(cluster, *kinds) as there, asyncio.TaskGroup() as group:
+async def stage(
+    book: Path, *objects: Mapping[str, Any], run: str = "gc,namespaces,kubelet"
+) -> AsyncIterator[World]:
+    """Have a cluster with kubelets that go by a book, and a binder; ``run`` are its parts."""
+    with FakeCluster.as_process(run=run, kubelet=book) as cluster:
+        cluster.load((NAMESPACE_DOCUMENT, *objects))
+        async with world(cluster) as there, asyncio.TaskGroup() as group:
+            there.follow("Namespace", *_REGISTERED)
             binder = group.create_task(_bind_pods(cluster.url))
             yield there
             binder.cancel()
 
 
-async def registered(there: World) -> None:
-    """Return once the API server asks the webhooks."""
+async def webhooks_registered(there: World) -> None:
+    """Return once the API server asks the webhooks; WorkloadSpreads are followed from then on."""
     await there.until(lambda: all(there.get(kind, _CONFIGURATION, "") for kind in _REGISTERED))
+    there.follow("WorkloadSpread")
 
 
 async def _bind_pods(url: str) -> None:

@@ -6,7 +6,12 @@ import asyncio
 from pathlib import Path
 
 from tests.conformance.contenders import Contender
-from tests.conformance.spreading import COSTS, COSTS_OF_AN_OLD_VERSION, LIMITS, rollout
+from tests.conformance.spreading import (
+    COSTS,
+    COSTS_OF_AN_OLD_VERSION,
+    LIMITS,
+    rollout,
+)
 
 EACH_IN_ITS_ZONE = {(zone, f"node-{zone}") for zone in LIMITS}
 FULL = {"a": (4, 0), "b": (8, 0), "c": (18, -1)}
@@ -18,9 +23,9 @@ def costs_of(*subsets: str, old: bool = False) -> dict[str, set[int]]:
 
 
 async def test_subsets_fill_in_order_and_are_emptied_in_reverse(
-    real_controllers: Contender, tmp_path: Path
+    real_controllers: Contender, book: Path
 ) -> None:
-    async with rollout(real_controllers, tmp_path / "book.yaml") as web:
+    async with rollout(real_controllers, book) as web:
         await web.scale(30)
         await web.settled("first", pods=30)
         assert web.placed() == {"a": 4, "b": 8, "c": 18}
@@ -43,9 +48,9 @@ async def test_subsets_fill_in_order_and_are_emptied_in_reverse(
 
 
 async def test_a_rollout_fills_and_empties_subsets_from_the_front(
-    real_controllers: Contender, tmp_path: Path
+    real_controllers: Contender, book: Path
 ) -> None:
-    async with rollout(real_controllers, tmp_path / "book.yaml") as web:
+    async with rollout(real_controllers, book) as web:
         await web.scale(10)
         await web.settled("first", pods=10)
         assert web.placed("first") == {"a": 4, "b": 6}
@@ -75,9 +80,9 @@ async def test_a_rollout_fills_and_empties_subsets_from_the_front(
 
 
 async def test_storms_leave_every_subset_as_full_as_it_was(
-    real_controllers: Contender, tmp_path: Path
+    real_controllers: Contender, book: Path
 ) -> None:
-    async with rollout(real_controllers, tmp_path / "book.yaml") as web:
+    async with rollout(real_controllers, book) as web:
         await web.scale(30)
         await web.settled("first", pods=30)
         for remove in (web.world.evict, lambda name: web.world.delete("Pod", name)):

@@ -11,7 +11,7 @@ and its event. What a controller tells people it tells in order, so nothing of b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -56,15 +56,16 @@ class World:
     """
 
     def __init__(
-        self, cluster: ProcessCluster, http: aiohttp.ClientSession, followed: Sequence[str]
+        self, cluster: ProcessCluster, http: aiohttp.ClientSession, group: asyncio.TaskGroup
     ) -> None:
         self.cluster = cluster
-        self.followed = followed
         self.owners: dict[str, str] = {}
         self.generated: dict[str, str] = {}
         self.moments: list[list[Document]] = []
         self._http = http
         self._copy: dict[Key, Document] = {}
+        self._group = group
+        self._followed: dict[str, asyncio.Task[None]] = {}
         self._versions: dict[str, int] = {}
         self._changes = 0
         self._witnesses = 0
@@ -128,7 +129,7 @@ class World:
     async def delete(self, kind: str, name: str, **options: Any) -> None:
         """Delete an object of the namespace, or with ``kind`` Namespace a namespace."""
         await self._send("DELETE", _path(kind, NAMESPACE, name), options, _JSON)
-        if kind in self.followed:
+        if kind in self._followed:
             await self.until(lambda: _is_going(self.get(kind, name)))
 
     async def evict(self, name: str) -> None:
@@ -199,8 +200,17 @@ class World:
 
     # How the copy is kept.
 
-    async def follow(self, kind: str) -> None:
-        """Keep a copy of a kind's objects."""
+    def follow(self, *kinds: str) -> None:
+        """Keep copies of the objects of kinds, which have to be served."""
+        for kind in kinds:
+            self._followed[kind] = self._group.create_task(self._follow(kind))
+
+    def end(self) -> None:
+        """Keep no copies any more."""
+        for task in self._followed.values():
+            task.cancel()
+
+    async def _follow(self, kind: str) -> None:
         async with self._http.get(_ROOTS[kind], params=_WATCH) as answer:
             async for line in answer.content:
                 event = orjson.loads(line)
@@ -223,7 +233,7 @@ class World:
 
     async def _see(self, kind: str, written: Document) -> None:
         """Return once the copy shows what was written."""
-        if kind in self.followed:
+        if kind in self._followed:
             version = int(written["metadata"]["resourceVersion"])
             await self.until(lambda: self._versions.get(kind, 0) >= version)
 
@@ -238,8 +248,8 @@ class World:
 
 
 @asynccontextmanager
-async def world(cluster: ProcessCluster, *also: str) -> AsyncIterator[World]:
-    """Follow a cluster until the block ends; kinds that are named are followed, too."""
+async def world(cluster: ProcessCluster) -> AsyncIterator[World]:
+    """Follow a cluster until the block ends."""
     session = aiohttp.ClientSession(
         cluster.url,
         headers={"User-Agent": AGENT},
@@ -247,14 +257,13 @@ async def world(cluster: ProcessCluster, *also: str) -> AsyncIterator[World]:
         read_bufsize=2**20,
     )
     async with session as http, asyncio.TaskGroup() as group:
-        made = World(cluster, http, (*_FOLLOWED, *also))
+        made = World(cluster, http, group)
         await made.create(
             {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": WITNESSES}}
         )
-        following = [group.create_task(made.follow(kind)) for kind in made.followed]
+        made.follow(*_FOLLOWED)
         yield made
-        for task in following:
-            task.cancel()
+        made.end()
 
 
 def _label(kind: str, meta: Document) -> str:
