@@ -102,6 +102,12 @@ class Indexer(Generic[T]):
         for item in tuple(self._items.values()):
             handler.added(item)
 
+    def remove_handler(self, handler: Handler[T]) -> None:
+        """Tell ``handler`` that everything has gone, and nothing from then on."""
+        self._handlers.remove(handler)
+        for item in tuple(self._items.values()):
+            handler.removed(item)
+
     def replace(self, items: Sequence[T]) -> None:
         """Take over the whole state."""
         present = {item.metadata.key for item in items}

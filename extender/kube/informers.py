@@ -2,8 +2,9 @@
 
 Whoever asks for a resource with the same decoder and selection gets the same copy. The informers
 run as tasks from the moment they are asked for, until :meth:`Informers.stop`; one that is no longer
-wanted (its resource has gone) is stopped by itself. They stream where the server offers it
-(:mod:`extender.kube.streaming`). What a handler raises ends its informer and
+wanted (its resource has gone) is stopped by itself, at once (:meth:`Informers.drop`) or when the
+last of those who have joined it leaves (:meth:`Informers.leave`). They stream where the server
+offers it (:mod:`extender.kube.streaming`). What a handler raises ends its informer and
 sets :attr:`Informers.fault`, and :meth:`Informers.stop` raises it again, so that a fault does not
 go unnoticed.
 
@@ -15,6 +16,7 @@ from time to time (:func:`resync`); that asks nothing of the server.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
@@ -52,6 +54,7 @@ class Informers:
         self._rng = rng
         self._shared: dict[tuple[Resource, Decode[Any], Selection], Shared[Any]] = {}
         self._tasks: dict[tuple[Resource, Decode[Any], Selection], asyncio.Task[None]] = {}
+        self._joined: Counter[tuple[Resource, Decode[Any], Selection]] = Counter()
         self.fault = asyncio.Event()
 
     def of(
@@ -80,6 +83,37 @@ class Informers:
         if task := self._tasks.pop(wanted, None):
             task.cancel()
             self._shared.pop(wanted).objects.replace(())
+
+    def join(
+        self,
+        resource: Resource,
+        decode: Decode[T],
+        selection: Selection = EVERYTHING,
+    ) -> Shared[T]:
+        """Give the copy of a resource to somebody who may :meth:`leave` it before others do."""
+        self._joined[resource, decode, selection] += 1
+        return self.of(resource, decode, selection)
+
+    def leave(
+        self,
+        resource: Resource,
+        decode: Decode[T],
+        selection: Selection = EVERYTHING,
+        *,
+        handlers: Iterable[Handler[T]] = (),
+    ) -> None:
+        """Leave a copy with one's handlers, to whom its objects are told to have gone.
+
+        It is dropped if nobody else has joined.
+        """
+        wanted = (resource, decode, selection)
+        self._joined[wanted] -= 1
+        if self._joined[wanted] > 0:
+            for handler in handlers:
+                self._shared[wanted].objects.remove_handler(handler)
+        else:
+            del self._joined[wanted]
+            self.drop(resource, decode, selection)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:

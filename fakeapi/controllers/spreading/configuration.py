@@ -6,48 +6,22 @@ cannot be read is named once, and allows none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
-
-from extender.kube.client import Selection
-from extender.kube.decoding import ObjectError
 from extender.kube.informers import Informers
 from extender.kube.logs import OnceLog
-from extender.kube.metadata import ObjectMeta, decode_partial
-from extender.kube.resources import Resource
-from extender.kube.workloadspread.workloads import CONFIGURATION, decode_whitelist
+from fakeapi.controllers.spreading.items import (
+    CONFIG_MAPS,
+    THE_CONFIGURATION,
+    THE_KEY,
+    decode_configuration,
+)
 from policies.spreading.workloads import NO_WHITELIST, Whitelist
-
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", namespaced=True)
-NAMESPACE: Final = "kruise-system"
-
-_THE_ONE: Final = Selection(NAMESPACE, field_selector=f"metadata.name={CONFIGURATION}")
-
-
-@dataclass(frozen=True, slots=True)
-class Configured:
-    """The configuration as it was seen; ``problem`` says why it cannot be read."""
-
-    metadata: ObjectMeta
-    whitelist: Whitelist
-    problem: str = ""
-
-
-def decode_configured(raw: bytes) -> Configured:
-    """Read the configuration, whatever it is like."""
-    whole = bytes(raw)
-    metadata = decode_partial(whole).metadata
-    try:
-        return Configured(metadata, decode_whitelist(whole))
-    except ObjectError as error:
-        return Configured(metadata, NO_WHITELIST, str(error))
 
 
 class Configuration:
     """OpenKruise's configuration."""
 
     def __init__(self, informers: Informers, log: OnceLog) -> None:
-        self._shared = informers.of(CONFIG_MAPS, decode_configured, _THE_ONE)
+        self._shared = informers.join(CONFIG_MAPS, decode_configuration, THE_CONFIGURATION)
         self._log = log
 
     @property
@@ -62,9 +36,9 @@ class Configuration:
     @property
     def whitelist(self) -> Whitelist:
         """The kinds that it allows."""
-        found = self._shared.objects.get(f"{NAMESPACE}/{CONFIGURATION}")
+        found = self._shared.objects.get(THE_KEY)
         if found is None:
             return NO_WHITELIST
         if found.problem:
             self._log.warning("configuration_ignored", found.metadata.key, why=found.problem)
-        return found.whitelist
+        return found.value or NO_WHITELIST

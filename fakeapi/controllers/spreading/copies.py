@@ -7,55 +7,32 @@ is named once, and left alone: pods pass it by.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from extender.kube.client import Selection
-from extender.kube.decoding import ObjectError
 from extender.kube.indexer import Indexer
 from extender.kube.indexes import BY_NAMESPACE, namespace_of
 from extender.kube.informers import Informers, Shared
 from extender.kube.logs import OnceLog
-from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
+from extender.kube.metadata import PartialObject, decode_partial
 from extender.kube.resources import Resource
-from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
+from extender.kube.workloadspread.spreads import WrittenSpread
+from fakeapi.controllers.spreading.items import DEFINITIONS, Item, decode_spread
 from fakeapi.controllers.spreading.workloads import Chain
 from fakeapi.controllers.spreading.written import Written
 from policies.spreading.references import KRUISE, Identity
 
 SPREADS: Final = Resource(KRUISE, "v1beta1", "workloadspreads", namespaced=True)
-DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
-)
 DEFINITION: Final = f"{SPREADS.plural}.{SPREADS.group}"
 
 _BY_TARGET: Final = "spreading/target"
 _THE_ONE: Final = Selection(field_selector=f"metadata.name={DEFINITION}")
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadCopy:
-    """A WorkloadSpread as it was seen; without ``written`` if it cannot be read: a ``problem``."""
-
-    metadata: ObjectMeta
-    written: WrittenSpread | None
-    problem: str = ""
-
-
-def decode_copy(raw: bytes) -> SpreadCopy:
-    """Read a WorkloadSpread, whatever it is like."""
-    whole = bytes(raw)
-    metadata = decode_partial(whole).metadata
-    try:
-        return SpreadCopy(metadata, decode_spread(whole))
-    except ObjectError as error:
-        return SpreadCopy(metadata, None, str(error))
-
-
 class SpreadIndex:
     """WorkloadSpreads by namespace, and by what they target; those that can be read, by name."""
 
-    def __init__(self, objects: Indexer[SpreadCopy]) -> None:
+    def __init__(self, objects: Indexer[Item[WrittenSpread]]) -> None:
         self._objects = objects
         objects.add_index(BY_NAMESPACE, namespace_of)
         objects.add_index(_BY_TARGET, _targets)
@@ -63,7 +40,7 @@ class SpreadIndex:
     def get(self, namespace: str, name: str) -> WrittenSpread | None:
         """Give one; None if it is not there or cannot be read."""
         found = self._objects.get(f"{namespace}/{name}")
-        return None if found is None else found.written
+        return None if found is None else found.value
 
     def any_in(self, namespace: str) -> bool:
         """Tell whether there are any in a namespace."""
@@ -90,9 +67,9 @@ class SpreadCopies:
 
     def __init__(self, informers: Informers, written: Written, log: OnceLog) -> None:
         self._informers = informers
-        self._written = written
+        self._handler = _Spreads(written, log)
         self._log = log
-        self._followed: Shared[SpreadCopy] | None = None
+        self._followed: Shared[Item[WrittenSpread]] | None = None
         self._index = SpreadIndex(Indexer())
         self._definitions = informers.of(DEFINITIONS, decode_partial, _THE_ONE)
         self._definitions.objects.add_handler(_Definitions(self))
@@ -127,14 +104,14 @@ class SpreadCopies:
 
     def follow(self) -> None:
         """Begin to follow: the kind is there."""
-        self._followed = self._informers.of(SPREADS, decode_copy)
+        self._followed = self._informers.join(SPREADS, decode_spread)
         self._index = SpreadIndex(self._followed.objects)
-        self._followed.objects.add_handler(_Spreads(self._written, self._log))
+        self._followed.objects.add_handler(self._handler)
 
     def drop(self) -> None:
         """Stop following: the kind has gone."""
         self._followed, self._index = None, SpreadIndex(Indexer())
-        self._informers.drop(SPREADS, decode_copy)
+        self._informers.leave(SPREADS, decode_spread, handlers=(self._handler,))
 
 
 class _Definitions:
@@ -160,29 +137,29 @@ class _Spreads:
         self._written = written
         self._log = log
 
-    def added(self, item: SpreadCopy) -> None:
-        if item.written is None:
+    def added(self, item: Item[WrittenSpread]) -> None:
+        if item.value is None:
             self._log.warning("workloadspread_ignored", item.metadata.key, why=item.problem)
         else:
-            self._written.shown(item.written)
+            self._written.shown(item.value)
 
-    def updated(self, old: SpreadCopy, new: SpreadCopy) -> None:
-        if old.written and new.written:
-            self._written.moved(old.written, new.written)
+    def updated(self, old: Item[WrittenSpread], new: Item[WrittenSpread]) -> None:
+        if old.value and new.value:
+            self._written.moved(old.value, new.value)
         else:
             self.added(new)
 
-    def removed(self, item: SpreadCopy) -> None:
+    def removed(self, item: Item[WrittenSpread]) -> None:
         self._written.forget(item.metadata.uid)
 
 
-def _readable(copies: Iterable[SpreadCopy]) -> list[WrittenSpread]:
-    found = [copy.written for copy in copies if copy.written is not None]
+def _readable(copies: Iterable[Item[WrittenSpread]]) -> list[WrittenSpread]:
+    found = [copy.value for copy in copies if copy.value is not None]
     return sorted(found, key=lambda each: each.spread.name)
 
 
-def _targets(copy: SpreadCopy) -> Iterator[str]:
-    target = None if copy.written is None else copy.written.spread.target
+def _targets(copy: Item[WrittenSpread]) -> Iterator[str]:
+    target = None if copy.value is None else copy.value.spread.target
     if target is not None:
         yield _targeted(copy.metadata.namespace, target.presumed)
 

@@ -2,7 +2,8 @@
 
 An object is taken from a copy if there is one and it is in it; else the server is asked, so that
 what has only just been made is found, and what is not there is known not to be. A kind is copied
-once one of its objects has been found.
+once one of its objects has been found. What a scale says of an object is not read here, since no
+webhook asks for it.
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (getParentNameAndKind; the
 client there is one that copies what it is asked for, too).
@@ -11,18 +12,15 @@ client there is one that copies what it is asked for, too).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from extender.kube.api_error import ApiError, MalformedError
-from extender.kube.client import Client, Decode
-from extender.kube.decoding import ObjectError
+from extender.kube.client import Client
 from extender.kube.discovery import resource_of_kind
 from extender.kube.informers import Informers, Shared
-from extender.kube.metadata import ObjectMeta, decode_partial
 from extender.kube.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Resource
 from extender.kube.transport import TransportError
-from extender.kube.workloadspread.workloads import decode_workload
+from fakeapi.controllers.spreading.items import Item, workload_decoder
 from policies.spreading.owners import Owners
 from policies.spreading.references import (
     APPS,
@@ -56,30 +54,6 @@ class UnreadError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadCopy:
-    """An object as it was seen; without ``workload`` if it cannot be read: a ``problem``."""
-
-    metadata: ObjectMeta
-    workload: Workload | None
-    problem: str = ""
-
-
-@lru_cache(maxsize=256)
-def decoder_of(kind: str) -> Decode[WorkloadCopy]:
-    """Give the decoder of a kind, always the same one, so that its copy can be shared."""
-
-    def decode(raw: bytes) -> WorkloadCopy:
-        whole = bytes(raw)
-        metadata = decode_partial(whole).metadata
-        try:
-            return WorkloadCopy(metadata, decode_workload(kind, whole))
-        except ObjectError as error:
-            return WorkloadCopy(metadata, None, str(error))
-
-    return decode
-
-
-@dataclass(frozen=True, slots=True)
 class Chain:
     """A pod's owners, from controller to controller, as far as they may be followed.
 
@@ -97,8 +71,8 @@ class Workloads:
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
-        self._informers = informers
-        self._copies: dict[Resource, Shared[WorkloadCopy]] = {}
+        self.informers = informers
+        self._copies: dict[Resource, Shared[Item[Workload]]] = {}
         self._served: dict[str, Resource] = {}
 
     async def get(self, reference: Reference, namespace: str) -> Workload | None:
@@ -112,9 +86,9 @@ class Workloads:
                 copy = await self._ask(resource, reference, namespace)
         except (ApiError, MalformedError, TransportError) as error:
             raise UnreadError(f"{reference}: {error}") from None
-        if copy is not None and copy.workload is None:
+        if copy is not None and copy.value is None:
             raise UnreadError(copy.problem)
-        return None if copy is None else copy.workload
+        return None if copy is None else copy.value
 
     async def chain(
         self, controller: Reference | None, namespace: str, whitelist: Whitelist
@@ -165,20 +139,20 @@ class Workloads:
             served = self._served[named] = found
         return served
 
-    def _copy(self, resource: Resource, key: str) -> WorkloadCopy | None:
+    def _copy(self, resource: Resource, key: str) -> Item[Workload] | None:
         copies = self._copies.get(resource)
         return None if copies is None else copies.objects.get(key)
 
     async def _ask(
         self, resource: Resource, reference: Reference, namespace: str
-    ) -> WorkloadCopy | None:
-        decode = decoder_of(reference.kind)
+    ) -> Item[Workload] | None:
+        decode = workload_decoder(reference.kind, ())
         try:
             copy = await self._client.get(resource.object(reference.name, namespace), decode)
         except ApiError as error:
             if error.status == _NOT_FOUND:
                 return None
             raise
-        if resource not in self._copies:
-            self._copies[resource] = self._informers.of(resource, decode)
+        # Another party may have dropped the copy with the kind, which is there again.
+        self._copies[resource] = self.informers.of(resource, decode)
         return copy

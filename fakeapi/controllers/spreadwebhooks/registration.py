@@ -28,7 +28,8 @@ from extender.kube.metadata import ObjectMeta, decode_partial
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controllers.spreading.copies import DEFINITION, DEFINITIONS, SpreadCopies
+from fakeapi.controllers.spreading.copies import DEFINITION, SpreadCopies
+from fakeapi.controllers.spreading.items import DEFINITIONS
 from fakeapi.controllers.spreadwebhooks.names import (
     ClientConfig,
     Document,

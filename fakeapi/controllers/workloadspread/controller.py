@@ -144,7 +144,7 @@ class WorkloadSpreadController:
 
     async def _work(self) -> None:
         await self.copies.wait_synced()
-        self.copies.configuration.objects.add_handler(self._configuration_events)
+        self.copies.watch_configuration(self._configuration_events)
         self.copies.pods.objects.add_handler(self.pod_events)
         await self.controller.run()
 

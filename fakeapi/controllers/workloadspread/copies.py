@@ -7,45 +7,46 @@ a copy for each kind that is watched or targeted, as long as the server has that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
-from extender.kube.client import Selection
+from extender.kube.client import Decode
 from extender.kube.indexer import Handler, Indexer
 from extender.kube.informers import Informers, Shared
 from extender.kube.resources import NODES, PODS, Resource
 from extender.kube.workloadspread.injecting import is_as_patched
 from extender.kube.workloadspread.spreads import WrittenSpread
-from extender.kube.workloadspread.workloads import CONFIGURATION, ScaledKind
-from fakeapi.controllers.workloadspread.shapes import (
+from extender.kube.workloadspread.workloads import ScaledKind
+from fakeapi.controllers.spreading.items import (
     CONFIG_MAPS,
-    KRUISE_NAMESPACE,
-    REPLICA_SET,
-    SPREAD,
+    THE_CONFIGURATION,
+    THE_KEY,
     Item,
-    Kind,
-    WrittenPod,
     decode_configuration,
-    decode_node,
-    decode_pod,
     decode_spread,
     workload_decoder,
+)
+from fakeapi.controllers.workloadspread.shapes import (
+    REPLICA_SET,
+    SPREAD,
+    Kind,
+    WrittenPod,
+    decode_node,
+    decode_pod,
 )
 from policies.model import Node
 from policies.spreading.grouping import Surroundings
 from policies.spreading.model import Spread, SpreadPod, Subset
-from policies.spreading.references import DEPLOYMENT
+from policies.spreading.references import DEPLOYMENT, NATIVE_KINDS
 from policies.spreading.targets import Target
 from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
 
 BY_OWNER: Final = "workloadspread/owner"
 BY_NAMESPACE: Final = "workloadspread/namespace"
-
-_CONFIGURATION: Final = Selection(KRUISE_NAMESPACE, field_selector=f"metadata.name={CONFIGURATION}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class _Followed:
 
     resource: Resource
     scaled: tuple[ScaledKind, ...]
-    decode: Callable[[msgspec.Raw | bytes], Item[Workload]]
+    decode: Decode[Item[Workload]]
+    handler: Handler[Item[Workload]]
     shared: Shared[Item[Workload]]
 
 
@@ -67,9 +69,11 @@ class Copies:
         self.pods.objects.add_index(BY_OWNER, _owners)
         self.pods.objects.add_index(BY_NAMESPACE, _namespace)
         self.nodes = informers.of(NODES, decode_node)
-        self.configuration = informers.of(CONFIG_MAPS, decode_configuration, _CONFIGURATION)
+        self.configuration = informers.join(CONFIG_MAPS, decode_configuration, THE_CONFIGURATION)
         self.spreads: Shared[Item[WrittenSpread]] | None = None
         self.spread_resource: Resource | None = None
+        self._spread_handlers: list[Handler[Item[WrittenSpread]]] = []
+        self._configuration_handlers: list[Handler[Item[Whitelist]]] = []
         self._workloads: dict[Kind, _Followed] = {}
 
     async def wait_synced(self) -> None:
@@ -83,7 +87,13 @@ class Copies:
             self.lose(kind)
         self._informers.drop(PODS, decode_pod)
         self._informers.drop(NODES, decode_node)
-        self._informers.drop(CONFIG_MAPS, decode_configuration, _CONFIGURATION)
+        of = CONFIG_MAPS, decode_configuration, THE_CONFIGURATION
+        self._informers.leave(*of, handlers=self._configuration_handlers)
+
+    def watch_configuration(self, handler: Handler[Item[Whitelist]]) -> None:
+        """Tell a handler of the configuration."""
+        self._configuration_handlers.append(handler)
+        self.configuration.objects.add_handler(handler)
 
     def follow_spreads(self, resource: Resource, handler: Handler[Item[WrittenSpread]]) -> bool:
         """Keep a copy of WorkloadSpreads; False if there is one."""
@@ -91,8 +101,9 @@ class Copies:
             return False
         self.lose(SPREAD)
         self.spread_resource = resource
-        self.spreads = self._informers.of(resource, decode_spread)
+        self.spreads = self._informers.join(resource, decode_spread)
         self.spreads.objects.add_index(BY_NAMESPACE, _namespace)
+        self._spread_handlers = [handler]
         self.spreads.objects.add_handler(handler)
         return True
 
@@ -104,24 +115,26 @@ class Copies:
         handler: Handler[Item[Workload]],
     ) -> bool:
         """Keep a copy of a kind of workloads; False if there is one."""
+        if kind[0] in NATIVE_KINDS.get(kind[1], ()):
+            scaled = ()  # which say themselves how many replicas they want
         known = self._workloads.get(kind)
         if known is not None and (known.resource, known.scaled) == (resource, scaled):
             return False
         self.lose(kind)
         decode = workload_decoder(kind[1], scaled)
-        shared = self._informers.of(resource, decode)
+        shared = self._informers.join(resource, decode)
         shared.objects.add_index(BY_OWNER, _controller)
+        self._workloads[kind] = _Followed(resource, scaled, decode, handler, shared)
         shared.objects.add_handler(handler)
-        self._workloads[kind] = _Followed(resource, scaled, decode, shared)
         return True
 
     def lose(self, kind: Kind) -> None:
         """Keep no copy of a kind any more, if there is one; its objects are told to have gone."""
         if kind == SPREAD and self.spread_resource is not None:
             resource, self.spread_resource, self.spreads = self.spread_resource, None, None
-            self._informers.drop(resource, decode_spread)
+            self._informers.leave(resource, decode_spread, handlers=self._spread_handlers)
         elif known := self._workloads.pop(kind, None):
-            self._informers.drop(known.resource, known.decode)
+            self._informers.leave(known.resource, known.decode, handlers=(known.handler,))
 
     async def wait_read(self, kind: Kind) -> None:
         """Return once all workloads of a kind are known. Raises KeyError if it is not followed."""
@@ -153,7 +166,7 @@ class Copies:
     @property
     def whitelist(self) -> Whitelist:
         """The kinds that OpenKruise's configuration allows; one that cannot be read allows none."""
-        found = self.configuration.objects.get(f"{KRUISE_NAMESPACE}/{CONFIGURATION}")
+        found = self.configuration.objects.get(THE_KEY)
         return NO_WHITELIST if found is None or found.value is None else found.value
 
     def workload(self, kind: Kind, key: str) -> Workload | None:

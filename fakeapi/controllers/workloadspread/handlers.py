@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from extender.kube.logs import OnceLog
 from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.kube.workqueue import WorkQueue
+from fakeapi.controllers.spreading.items import Item
 from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.workloadspread.copies import Copies
-from fakeapi.controllers.workloadspread.shapes import Item, Kind, WrittenPod
+from fakeapi.controllers.workloadspread.shapes import Kind, WrittenPod
 from policies.spreading.model import SpreadPod
 from policies.spreading.reconciling import SpreadRules
 from policies.spreading.watching import (

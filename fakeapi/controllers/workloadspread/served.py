@@ -20,13 +20,8 @@ from extender.kube.informers import Informers, Shared
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
 from extender.kube.workloadspread.workloads import ScaledKind
-from fakeapi.controllers.workloadspread.shapes import (
-    DEFINITIONS,
-    Definition,
-    Item,
-    Kind,
-    decode_definition,
-)
+from fakeapi.controllers.spreading.items import DEFINITIONS, Item
+from fakeapi.controllers.workloadspread.shapes import Definition, Kind, decode_definition
 
 SOON_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 30.0

@@ -72,6 +72,25 @@ class Heard:
         self.all.append((self._clock.monotonic(), what))
 
 
+async def test_a_copy_is_kept_until_the_last_one_leaves_it(
+    informers: Informers, virtual_cluster: VirtualCluster
+) -> None:
+    virtual_cluster.load([a_node("a")])
+    one, other = (Heard(virtual_cluster.clock) for _ in range(2))
+    for heard in (one, other):
+        informers.join(NODES, decode_partial).objects.add_handler(heard)
+    await virtual_cluster.clock.advance(1)
+    informers.leave(NODES, decode_partial, handlers=(one,))
+    virtual_cluster.load([a_node("b")])
+    await virtual_cluster.clock.advance(1)
+    assert [what for _, what in one.all] == ["+a", "-a"]
+    assert [what for _, what in other.all] == ["+a", "+b"]
+    informers.leave(NODES, decode_partial, handlers=(other,))
+    virtual_cluster.load([a_node("c")])
+    await virtual_cluster.clock.advance(1)
+    assert [what for _, what in other.all][2:] == ["?a", "?b"]
+
+
 async def test_a_copy_is_kept_by_one_stream(
     informers: Informers, virtual_cluster: VirtualCluster
 ) -> None:

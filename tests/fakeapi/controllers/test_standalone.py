@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from asyncio.subprocess import Process
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE
 from tests.fakeapi.controllers.spreadwebhooks.worlds import put_into, registered
 from tests.fakeapi.controllers.workloadspread.zones import node, spread_document
 from tests.fakeapi.controlplane.stage import decode
-from tests.spreads import pod_of, spread_json
+from tests.spreads import clone_set_json, pod_of, spread_json
 
 PATIENCE_SECONDS = 60
 
@@ -203,6 +204,22 @@ async def test_webhooks_are_answered_over_https_and_counted(cluster: FakeCluster
         ):
             figures = await response.text()
     assert "workloadspread_webhook_pods_injected_total 3.0" in figures
+
+
+async def test_controller_and_webhooks_share_their_copies(cluster: FakeCluster) -> None:
+    cluster.load([*KRUISE, clone_set_json(), spread_json({"name": "a", "maxReplicas": "100%"})])
+    async with controlling("--server", cluster.url, *HOOKS) as process:
+        await line(process)
+        await registered(cluster.client)
+        await created(cluster, "web-1")
+        await cost_reaches(cluster, "web-1", "100")
+        watched = Counter(
+            request.path.rpartition("/")[2]
+            for request in cluster.requests
+            if "watch" in request.query
+        )
+    shared = ("workloadspreads", "configmaps", "clonesets")
+    assert {kind: watched[kind] for kind in shared} == dict.fromkeys(shared, 1)
 
 
 async def created(cluster: FakeCluster, name: str) -> dict[str, Any]:

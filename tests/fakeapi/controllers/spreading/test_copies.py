@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.kube.indexer import Indexer
-from fakeapi.controllers.spreading.copies import SpreadCopy, SpreadIndex, decode_copy
+from extender.kube.workloadspread.spreads import WrittenSpread
+from fakeapi.controllers.spreading.copies import SpreadIndex
+from fakeapi.controllers.spreading.items import Item, decode_spread
 from fakeapi.controllers.spreading.workloads import Chain
 from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
 from policies.spreading.quirks import FIXED
@@ -36,11 +38,11 @@ def written(number: int, target: Reference, *, terminating: bool, filtered: bool
 
 @st.composite
 def indexes(draw: st.DrawFn) -> SpreadIndex:
-    objects: Indexer[SpreadCopy] = Indexer()
+    objects: Indexer[Item[WrittenSpread]] = Indexer()
     index = SpreadIndex(objects)
     for number, target in enumerate(draw(st.lists(REFERENCES, max_size=5))):
         flags = {"terminating": draw(st.booleans()), "filtered": draw(st.booleans())}
-        objects.upsert(decode_copy(encoded(written(number, target, **flags))))
+        objects.upsert(decode_spread(encoded(written(number, target, **flags))))
     return index
 
 
@@ -95,11 +97,11 @@ def test_those_that_target_an_owner_are_enough(
 
 def test_one_that_cannot_be_read_is_found_by_nobody() -> None:
     document = spread_json({"name": "s", "maxReplicas": 1.5})
-    objects: Indexer[SpreadCopy] = Indexer()
+    objects: Indexer[Item[WrittenSpread]] = Indexer()
     index = SpreadIndex(objects)
-    copy = decode_copy(encoded(document))
+    copy = decode_spread(encoded(document))
     objects.upsert(copy)
-    assert copy.written is None
+    assert copy.value is None
     assert "WorkloadSpread default/web: spec.subsets[0].maxReplicas: expected" in copy.problem
     assert index.get("default", "web") is None
     assert index.of_namespace("default") == []
@@ -107,6 +109,6 @@ def test_one_that_cannot_be_read_is_found_by_nobody() -> None:
 
 
 def test_a_spec_that_is_none_is_a_problem_of_that_one() -> None:
-    copy = decode_copy(b'{"metadata": {"name": "x", "namespace": "n"}, "spec": 1}')
-    assert (copy.metadata.key, copy.written) == ("n/x", None)
+    copy = decode_spread(b'{"metadata": {"name": "x", "namespace": "n"}, "spec": 1}')
+    assert (copy.metadata.key, copy.value) == ("n/x", None)
     assert copy.problem == "WorkloadSpread n/x: spec: expected object | null, got int"

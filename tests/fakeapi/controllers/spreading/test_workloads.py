@@ -12,6 +12,7 @@ from extender.kube.client import Client
 from extender.kube.informers import Informers
 from extender.kube.resources import REPLICA_SETS
 from fakeapi import VirtualCluster
+from fakeapi.controllers.spreading.items import workload_decoder
 from fakeapi.controllers.spreading.workloads import UnreadError, Workloads
 from fakeapi.faults import Fault, fault
 from policies.spreading.references import Reference
@@ -61,6 +62,17 @@ async def test_what_has_been_found_once_is_copied() -> None:
             assert found.identity == SET.identity
             await cluster.clock.advance(1)
         assert reads(cluster) == 1
+
+
+async def test_a_copy_that_another_party_has_dropped_is_made_anew() -> None:
+    async with known(a_replica_set()) as (cluster, workloads):
+        await workloads.get(SET, "default")
+        await cluster.clock.advance(1)
+        workloads.informers.drop(REPLICA_SETS, workload_decoder("ReplicaSet", ()))
+        for _ in range(3):
+            assert await workloads.get(SET, "default") is not None
+            await cluster.clock.advance(1)
+        assert reads(cluster) == 2
 
 
 async def test_what_a_copy_lacks_the_server_is_asked_for() -> None:

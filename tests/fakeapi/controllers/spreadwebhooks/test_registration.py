@@ -6,7 +6,8 @@ import pytest
 
 from extender.kube.resources import PODS, Resource
 from fakeapi import VirtualCluster
-from fakeapi.controllers.spreading.copies import DEFINITION, DEFINITIONS
+from fakeapi.controllers.spreading.copies import DEFINITION
+from fakeapi.controllers.spreading.items import DEFINITIONS
 from fakeapi.controllers.spreadwebhooks.names import (
     CREATE_POD,
     DELETE_POD,

@@ -23,7 +23,7 @@ from extender.kube.http_transport import AiohttpTransport, Endpoint
 from fakeapi import FakeCluster
 from fakeapi.api.podspecs import pod_spec_faults
 from fakeapi.clock import VirtualClock
-from fakeapi.controllers.spreading.copies import DEFINITIONS
+from fakeapi.controllers.spreading.items import DEFINITIONS
 from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME, VALIDATING
 from fakeapi.controlplane.plane import SPREAD_WEBHOOKS, ControlPlane
 from fakeapi.hookserver import HookServer, made_identity
