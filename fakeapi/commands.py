@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 from extender.cli import Embedded, build, run
 from extender.config import ConfigError
+from extender.recording import command as recording
 from extender.spreadcommands import validate_commands
-from fakeapi import demo, standalone
+from fakeapi import demo, replaycommand, standalone
 from fakeapi.api.podspecs import pod_spec_faults
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import UnknownScenarioError, scenario
@@ -38,6 +39,8 @@ def run_commands() -> None:
     app = build(embedded_cluster)
     app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
     app.command("controllers", epilog=standalone.EXAMPLE)(standalone.run_controllers)
+    app.command("record", epilog=recording.EXAMPLE)(recording.record_events)
+    app.command("replay", epilog=replaycommand.EXAMPLE)(replaycommand.replay_events)
     app.add_typer(validate_commands(pod_spec_faults), name="validate")
     app.command("demo", epilog="Example: reprieve demo")(demo.main)
     run(app)

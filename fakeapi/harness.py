@@ -33,7 +33,7 @@ from fakeapi.api.messages import User
 from fakeapi.api.outcalls import Hook
 from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.requestlog import RequestRecord
-from fakeapi.clock import VirtualClock
+from fakeapi.clock import START_NS, VirtualClock
 from fakeapi.controlplane.kubelet.outfits import Script
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
 from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit
@@ -48,7 +48,11 @@ from fakeapi.world import World, create_api, create_world
 from policies.spreading.quirks import quirks_of
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from extender.recording.files import Recording, RecordingFile
     from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
+    from fakeapi.replaying.report import Report
 
 __all__ = ["FakeCluster", "VirtualCluster", "create_api"]
 
@@ -124,6 +128,30 @@ class Cluster:
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
         """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.world.history(kind, namespace, name)
+
+    def record(self, path: str | Path) -> AbstractContextManager[RecordingFile]:
+        """Record all writes into a file while the block runs; raises RecordingError."""
+        from fakeapi.recording import record_world  # who needs it, loads it
+
+        return record_world(self.world, str(path))
+
+    async def replay(self, recording: str | Path | Recording) -> Report:
+        """Play a recording, and compare what came of it; the parts that run are attached to it.
+
+        What it follows begins as it was listed. If the clock stands still it is moved on for as
+        long as the recording took, and a second; else all is played at its pace. See
+        docs/record-replay.md. Raises RecordingError, ReplayError, UnplayablePartError, and
+        TypeError for a clock of the cluster's maker's.
+        """
+        from extender.recording.files import Recording, read_recording  # who needs it, loads it
+        from fakeapi.replaying.player import Player, replay
+
+        clock = self.world.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
+        if not isinstance(recording, Recording):
+            recording = read_recording(str(recording))
+        return await replay(Player(self.world, recording, self._run), clock)
 
     def local_transport(self, agent: str = "") -> LocalTransport:
         """Give a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
@@ -328,7 +356,7 @@ class SocketlessCluster(Cluster):
 class VirtualCluster(SocketlessCluster):
     """A new world without sockets on a clock of its own, as an async context manager.
 
-    The options are those of :class:`FakeCluster`.
+    The options are those of :class:`FakeCluster`; ``start_ns`` is when its time begins.
     """
 
     def __init__(
@@ -344,8 +372,9 @@ class VirtualCluster(SocketlessCluster):
         extender: str = "",
         extenders: Mapping[str, Extend] | None = None,
         upstream: str = "",
+        start_ns: int = START_NS,
     ) -> None:
-        clock, playbook = VirtualClock(), _read_book(kubelet)
+        clock, playbook = VirtualClock(start_ns), _read_book(kubelet)
         outfit = _read_orders(scheduler, extender, extenders, upstream)
         odd = quirks_of(quirks)
         world = create_world(clock, seed, history, playbook=playbook, quirks=odd, scheduler=outfit)

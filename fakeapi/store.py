@@ -109,6 +109,8 @@ class Event:
 
 
 Listener = Callable[[], None]
+Tap = Callable[["Event | None"], None]
+"""Is told of each event as it is written, of all resources; None: the store was restored."""
 
 
 @dataclass(slots=True)
@@ -144,6 +146,7 @@ class Store:
         self._history = history
         self._floor = 0
         self._tables: dict[str, _Table] = {}
+        self._taps: dict[object, Tap] = {}
 
     def stored(self, kind: Kind) -> Kind:
         """Give the kind in which objects are stored: here always their own."""
@@ -268,6 +271,7 @@ class Store:
             table.objects = source.objects.copy() if source else KeySpace()
         for table in tuple(self._tables.values()):
             table.wake()
+        self._tell(None)
 
     def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002
         """Give entries in the form of a kind: here always as they are."""
@@ -283,6 +287,20 @@ class Store:
             listeners.pop(token, None)
 
         return cancel
+
+    def tap(self, told: Tap) -> Callable[[], None]:
+        """Have ``told`` called with each event, until the result is called."""
+        token = object()
+        self._taps[token] = told
+
+        def cancel() -> None:
+            self._taps.pop(token, None)
+
+        return cancel
+
+    def _tell(self, event: Event | None) -> None:
+        for told in tuple(self._taps.values()):
+            told(event)
 
     def _table(self, kind: Kind) -> _Table:
         table = self._tables.get(kind.resource)
@@ -311,6 +329,8 @@ class Store:
         if len(table.events) >= self._history + self._history // 4 + 1:
             table.forget_until(len(table.events) - self._history)
         table.wake()
+        if self._taps:
+            self._tell(event)
 
 
 def encode_entry(kind: Kind, key: str, version: int, document: Document) -> Entry:

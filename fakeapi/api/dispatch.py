@@ -25,7 +25,7 @@ from fakeapi.api.extending.reviewing import Converter, Hook
 from fakeapi.api.faces import choose_face
 from fakeapi.api.hooks import Asked, Reviewers, Shapes, Webhooks
 from fakeapi.api.impersonating import check_impersonation
-from fakeapi.api.loading import ensure_namespace, load
+from fakeapi.api.loading import ensure_namespace, load, place, remove
 from fakeapi.api.messages import TEXT, Request, Response, User
 from fakeapi.api.metadata import Sources
 from fakeapi.api.nodeproxy import NodeProxy
@@ -130,6 +130,20 @@ class Api:
         self._first_definitions += definitions
         self._ensure_first_objects()
         self._settle()
+
+    def place(self, document: Document) -> None:
+        """Store a document as it is given, without its namespace; raises StatusError (400, 422)."""
+        try:
+            place(self.registry, self.kinds, document)
+        finally:
+            self._settle()
+
+    def remove(self, document: Document) -> None:
+        """Remove an object, if it is there, whatever holds it; raises StatusError (400, 422)."""
+        try:
+            remove(self.registry, self.kinds, document)
+        finally:
+            self._settle()
 
     def reset(self) -> None:
         """Drop everything but the objects a cluster begins with; every watch expires."""

@@ -79,6 +79,22 @@ def load(registry: Registry, kinds: Kinds, documents: Iterable[Document]) -> int
     return len(checked)
 
 
+def place(registry: Registry, kinds: Kinds, document: Document) -> None:
+    """Store one document, taking it over, wherever it lives; raises StatusError (400, 422)."""
+    registry.put(*_check(kinds, 0, document))
+
+
+def remove(registry: Registry, kinds: Kinds, document: Document) -> None:
+    """Remove an object, if it is there, whatever holds it; ``document`` is what it last was.
+
+    Raises StatusError (400, 422).
+    """
+    target, document = _check(kinds, 0, document)
+    entry = registry.store.get(target.kind, target.key)
+    if entry is not None:
+        registry.store.delete(target.kind, target.key, document, entry.version)
+
+
 def _with_definitions(kinds: Kinds, documents: Iterable[Document]) -> Kinds:
     """Read the definitions among documents, and give the kinds that there are with them.
 

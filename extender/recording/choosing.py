@@ -1,0 +1,136 @@
+"""Which resources a recording follows, by the names that people give them.
+
+Unless told otherwise these are what scheduling and its controllers go by, as far as the server has
+them. A custom resource brings its definition along, without which it could not be played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from extender.kube.api_error import ApiError
+from extender.kube.client import Client, Selection
+from extender.kube.discovery import Discovered, ServedResource, discover
+from extender.kube.resources import ObjectPath, Resource
+from extender.recording.format import RecordedResource
+
+DEFAULT: Final = (
+    "namespaces",
+    "nodes",
+    "priorityclasses.scheduling.k8s.io",
+    "storageclasses.storage.k8s.io",
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "resourceclaims.resource.k8s.io",
+    "poddisruptionbudgets.policy",
+    "deployments.apps",
+    "statefulsets.apps",
+    "daemonsets.apps",
+    "replicasets.apps",
+    "replicationcontrollers",
+    "jobs.batch",
+    "workloadspreads.apps.kruise.io",
+    "pods",
+)
+ALL: Final = "all"
+
+UNTOLD: Final = frozenset(("events", "events.events.k8s.io", "leases.coordination.k8s.io"))
+"""What ``all`` leaves out: it would outnumber everything else, and nobody goes by it."""
+_DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)
+
+
+class ResourceNameError(ValueError):
+    """A resource was asked for that the server does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A resource to be followed, what of it, and how a recording names it."""
+
+    resource: Resource
+    selection: Selection
+    recorded: RecordedResource
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be recorded, and the release of the server that it is recorded from."""
+
+    server: str
+    namespace: str
+    followed: tuple[Followed, ...]
+
+
+class _Release(msgspec.Struct):
+    gitVersion: str = ""  # noqa: N815 - the key as Kubernetes writes it
+
+
+async def make_plan(client: Client, names: Sequence[str], namespace: str) -> Plan:
+    """Ask a server what it has of ``names`` (none: the usual).
+
+    Raises ResourceNameError, ApiError, MalformedError, TransportError.
+    """
+    release = await client.get(
+        ObjectPath("/version"), lambda raw: msgspec.json.decode(raw, type=_Release)
+    )
+    served = choose(await discover(client), names)
+    followed = [_follow(each, namespace) for each in served]
+    definitions = [
+        await _definition(client, each) for each in served if each.resource.group.count(".")
+    ]
+    of = *(each for each in definitions if each is not None), *followed
+    return Plan(release.gitVersion, namespace, of)
+
+
+def choose(discovered: Discovered, names: Sequence[str]) -> Sequence[ServedResource]:
+    """Give the resources of these names; none: the usual ones that are served.
+
+    A name is a plural, with its group if need be. Raises ResourceNameError.
+    """
+    able = [each for each in discovered.resources if {"list", "watch"} <= each.verbs]
+    if ALL in names:
+        return [each for each in able if str(each.resource) not in UNTOLD]
+    if not names:
+        return [each for name in DEFAULT for each in able if str(each.resource) == name]
+    return [_named(able, name) for name in dict.fromkeys(names)]
+
+
+def _named(able: Iterable[ServedResource], name: str) -> ServedResource:
+    found = [each for each in able if name in (each.resource.plural, str(each.resource))]
+    if not found:
+        raise ResourceNameError(
+            f"no resource {name!r} can be listed and watched there; expected a plural such as "
+            f"pods, with its group if need be: replicasets.apps"
+        )
+    return found[0]
+
+
+def _follow(served: ServedResource, namespace: str) -> Followed:
+    resource = served.resource
+    within = Selection(namespace if resource.namespaced else "")
+    recorded = RecordedResource(
+        str(resource), served.api_version, served.kind, namespaced=resource.namespaced
+    )
+    return Followed(resource, within, recorded)
+
+
+async def _definition(client: Client, served: ServedResource) -> Followed | None:
+    """Give the definition of a custom resource; None if it has none that we may see."""
+    name = str(served.resource)
+    try:
+        await client.get(_DEFINITIONS.object(name), bytes)
+    except ApiError:
+        return None
+    recorded = RecordedResource(
+        str(_DEFINITIONS), "apiextensions.k8s.io/v1", "CustomResourceDefinition", only=name
+    )
+    return Followed(_DEFINITIONS, Selection(field_selector=f"metadata.name={name}"), recorded)

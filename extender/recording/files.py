@@ -1,0 +1,173 @@
+"""Recordings in files: plain or, where the name ends in ``.gz``, compressed; ``-`` is a stream.
+
+A file that is flushed can be read up to there, whatever happens to its writer. One that breaks off,
+in the middle of a line or of its compression, is read up to the break; a line that is whole and
+wrong is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self
+
+import orjson
+
+from extender.kube.clock import Clock
+from extender.recording.format import (
+    FormatError,
+    Header,
+    RecordedEvent,
+    decode_event,
+    decode_header,
+)
+
+FLUSH_SECONDS: Final = 0.5
+
+_GZIP: Final = 31  # zlib's number for its largest window, within gzip's frame
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_CHUNK: Final = 1 << 16
+
+
+class RecordingError(ValueError):
+    """A recording cannot be read or written; the text names the file, the line, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recording that was read; ``broken`` says where it breaks off, "" if it does not."""
+
+    source: str
+    header: Header
+    events: tuple[RecordedEvent, ...]
+    broken: str = ""
+
+    @property
+    def duration_ns(self) -> int:
+        """When the last event was, in nanoseconds since the start."""
+        return max((event.at_ns for event in self.events), default=0)
+
+
+class RecordingFile:
+    """A file being written, as a context manager. Raises RecordingError."""
+
+    def __init__(self, path: str) -> None:
+        self.name = "standard output" if path == "-" else path
+        self._deflate = zlib.compressobj(wbits=_GZIP) if path.endswith(".gz") else None
+        self._dirty = False
+        try:
+            self._file: BinaryIO = sys.stdout.buffer if path == "-" else _opened(path)
+        except OSError as error:
+            raise self._trouble(error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def write(self, data: bytes) -> None:
+        """Add lines."""
+        try:
+            self._file.write(data if self._deflate is None else self._deflate.compress(data))
+        except OSError as error:
+            raise self._trouble(error) from None
+        self._dirty = True
+
+    def flush(self) -> None:
+        """Hand everything over to the system, so that it can be read."""
+        if self._dirty:
+            self._end(zlib.Z_SYNC_FLUSH)
+        self._dirty = False
+
+    def close(self) -> None:
+        """End the file well."""
+        self._end(zlib.Z_FINISH)
+        if self._file is not sys.stdout.buffer:
+            self._file.close()
+
+    async def keep_flushed(self, clock: Clock) -> None:
+        """Flush again and again, until cancelled."""
+        while True:
+            await clock.sleep(FLUSH_SECONDS)
+            self.flush()
+
+    def _end(self, mode: int) -> None:
+        try:
+            if self._deflate is not None:
+                self._file.write(self._deflate.flush(mode))
+            self._file.flush()
+        except OSError as error:
+            raise self._trouble(error) from None
+
+    def _trouble(self, error: OSError) -> RecordingError:
+        return RecordingError(f"{self.name}: cannot be written: {error.strerror or error}")
+
+
+def read_recording(path: str) -> Recording:
+    """Read a whole recording; ``-`` is standard input. Raises RecordingError."""
+    name = "standard input" if path == "-" else path
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise RecordingError(f"{name}: cannot be read: {error.strerror or error}") from None
+    return parse_recording(data, name)
+
+
+def parse_recording(data: bytes, name: str) -> Recording:
+    """Read a recording's bytes; ``name`` is what messages call it. Raises RecordingError."""
+    text, cut = _unpacked(data, name) if data.startswith(_GZIP_MAGIC) else (data, False)
+    *lines, tail = text.split(b"\n")
+    torn = bool(tail) and (cut or not _is_json(tail))
+    if tail and not torn:
+        lines.append(tail)
+    if not lines:
+        expected = "expected the header of a recording"
+        raise RecordingError(f"{name}: line 1: {expected}{', it breaks off' if torn else ''}")
+    header, events = _parsed(lines, name)
+    broken = f"{name}: breaks off in line {len(lines) + 1}" if torn or cut else ""
+    return Recording(name, header, tuple(events), broken)
+
+
+def _parsed(lines: list[bytes], name: str) -> tuple[Header, list[RecordedEvent]]:
+    number = 1
+    try:
+        header, events = decode_header(lines[0]), []
+        for number, line in enumerate(lines[1:], 2):
+            events.append(decode_event(line, number))
+    except FormatError as error:
+        raise RecordingError(f"{name}: line {number}: {error}") from None
+    return header, events
+
+
+def _unpacked(data: bytes, name: str) -> tuple[bytes, bool]:
+    """Decompress as much as there is, and tell whether it breaks off. Raises RecordingError."""
+    pieces: list[bytes] = []
+    inflate = zlib.decompressobj(_GZIP)
+    try:
+        starts = range(0, len(data), _CHUNK)
+        pieces.extend(inflate.decompress(data[at : at + _CHUNK]) for at in starts)
+    except zlib.error as error:
+        line = sum(piece.count(b"\n") for piece in pieces) + 1
+        raise RecordingError(f"{name}: line {line}: damaged gzip data: {error}") from None
+    return b"".join(pieces), not inflate.eof
+
+
+def _opened(path: str) -> BinaryIO:
+    return Path(path).open("wb")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True

@@ -1,0 +1,202 @@
+"""The format of recordings: a header, then one event in each line, all of it JSON.
+
+    {"format":"reprieve-recording","version":1,"server":"v1.37.0","start":"2026-01-01T00:00:00Z",
+     "namespace":"","leftOut":["secret data",…],"resources":[{"name":"replicasets.apps",…},…]}
+    {"t":0,"type":"LISTED","resource":"pods","object":{…}}
+    {"t":1250000000,"type":"MODIFIED","resource":"pods","object":{…}}
+
+``t`` is in nanoseconds since the start, by a clock that never goes back. Types:
+
+    LISTED    the object was there when its resource was first listed
+    ADDED     it came; MODIFIED: it is now so; DELETED: it is gone, and was so last
+    BOOKMARK  nothing has changed up to this version
+    RELISTED  the watch could not go on, and everything was listed again; what had been missed
+              follows as ADDED, MODIFIED and DELETED
+
+The object of a BOOKMARK and a RELISTED has nothing but ``metadata.resourceVersion``; every other
+bears its ``apiVersion`` and ``kind``. A reader takes what it does not know in its stride; what an
+old reader would misunderstand gets a new version.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+import orjson
+from msgspec import Meta, Struct, field
+
+from extender.kube.decoding import located
+from extender.kube.metadata import OwnerReference
+from extender.kube.times import moment
+
+NAME: Final = "reprieve-recording"
+VERSION: Final = 1
+
+_START: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
+
+EventType = Literal["LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "RELISTED"]
+Document: TypeAlias = dict[str, Any]
+"""One API object as parsed JSON, whose shape is its maker's."""
+
+
+class FormatError(ValueError):
+    """A line is not what the format asks for; says what was expected."""
+
+
+class RecordedResource(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A resource that was followed; ``name`` is its plural with its group: ``replicasets.apps``.
+
+    ``only`` is the name of the one object that was followed, "" for all.
+    """
+
+    name: str
+    api_version: str
+    kind: str
+    namespaced: bool = False
+    only: str = ""
+
+
+class Header(Struct, frozen=True, rename="camel"):
+    """The first line. ``start`` is RFC 3339; ``namespace`` "" stands for all."""
+
+    start: str
+    server: str = ""
+    namespace: str = ""
+    left_out: tuple[str, ...] = ()
+    resources: tuple[RecordedResource, ...] = ()
+    format: str = NAME
+    version: int = VERSION
+
+    @property
+    def start_ns(self) -> int:
+        """The start in nanoseconds since the epoch."""
+        whole, _, fraction = self.start.removesuffix("Z").partition(".")
+        return moment(f"{whole}Z") + int(fraction.ljust(9, "0"))
+
+
+class Metadata(Struct, frozen=True, rename="camel"):
+    """What is always known of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class _Object(Struct, frozen=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata = field(default_factory=Metadata)
+
+
+class _Line(Struct, frozen=True):
+    t: Annotated[int, Meta(ge=0)]
+    type: EventType
+    resource: str
+    object: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """One line: when (nanoseconds since the start), what, of which resource, and the object.
+
+    ``raw`` is the object's JSON; ``line`` is where it was found, 0 if not in a file.
+    """
+
+    at_ns: int
+    type: EventType
+    resource: str
+    api_version: str
+    kind: str
+    metadata: Metadata
+    raw: bytes
+    line: int = 0
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name alone."""
+        of = self.metadata
+        return f"{of.namespace}/{of.name}" if of.namespace else of.name
+
+    @property
+    def changes(self) -> bool:
+        """Whether it tells something of an object."""
+        return self.type not in ("BOOKMARK", "RELISTED")
+
+    def document(self) -> Document:
+        """Decode a fresh copy of the object."""
+        document: Document = orjson.loads(self.raw)
+        return document
+
+
+_lines = msgspec.json.Decoder(_Line)
+_objects = msgspec.json.Decoder(_Object)
+_headers = msgspec.json.Decoder(Header)
+
+
+def start_of(epoch_ns: int) -> str:
+    """Write a moment as headers do, to the nanosecond."""
+    seconds, fraction = divmod(epoch_ns, 10**9)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09}Z"
+
+
+def encode_header(header: Header) -> bytes:
+    """Write the first line."""
+    first = {"format": header.format, "version": header.version}
+    return msgspec.json.encode(first | msgspec.to_builtins(header)) + b"\n"
+
+
+def encode_event(at_ns: int, kind: EventType, resource: str, document: Document) -> bytes:
+    """Write one line."""
+    line = {"t": at_ns, "type": kind, "resource": resource, "object": document}
+    return orjson.dumps(line) + b"\n"
+
+
+def version_mark(resource_version: str) -> Document:
+    """Give the object of a BOOKMARK or a RELISTED."""
+    return {"metadata": {"resourceVersion": resource_version}}
+
+
+def decode_header(line: bytes) -> Header:
+    """Read the first line. Raises FormatError."""
+    try:
+        raw = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raw = None
+    if not isinstance(raw, dict) or raw.get("format") != NAME:
+        raise FormatError(f'expected the header of a recording: {{"format":"{NAME}",…}}')
+    version = raw.get("version")
+    if not isinstance(version, int) or version < 1 or version > VERSION:
+        raise FormatError(f"version {version!r} of the format; expected at most {VERSION}")
+    try:
+        header = _headers.decode(line)
+    except msgspec.ValidationError as error:
+        raise FormatError(located(str(error))) from None
+    if _START.fullmatch(header.start) is None:
+        expected = "expected a time such as 2026-01-02T15:04:05.000000000Z"
+        raise FormatError(f"start: {header.start!r}; {expected}")
+    return header
+
+
+def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
+    """Read any other line. Raises FormatError."""
+    try:
+        read = _lines.decode(line)
+        raw = bytes(read.object)
+        orjson.loads(raw)  # what is skipped over above is not looked at closely
+        thing = _objects.decode(raw)
+    except msgspec.ValidationError as error:
+        raise FormatError(located(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONDecodeError) as error:
+        raise FormatError(f"not JSON: {error}") from None
+    of = thing.api_version, thing.kind, thing.metadata
+    event = RecordedEvent(read.t, read.type, read.resource, *of, raw, number)
+    if event.changes and not (event.api_version and event.kind and event.metadata.name):
+        raise FormatError("object: expected an apiVersion, a kind and a metadata.name")
+    return event

@@ -1,0 +1,83 @@
+"""The tape: events become lines, each with its time; what may not be told is left out.
+
+Until :meth:`Tape.begin` lines are held back, so that a recording begins with one state of all that
+it follows: at 0 stands everything that was listed, then what changed while the rest was listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from extender.kube.clock import Clock
+from extender.recording.format import (
+    Document,
+    EventType,
+    Header,
+    RecordedResource,
+    encode_event,
+    encode_header,
+    start_of,
+)
+from extender.recording.withholding import LEFT_OUT, keep_all, withhold
+
+Write: TypeAlias = Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Discretion:
+    """What is left out of objects: by ``keep``, which gives an object without it; its names."""
+
+    keep: Callable[[Document], Document]
+    left_out: tuple[str, ...]
+
+
+DISCREET: Final = Discretion(withhold, LEFT_OUT)
+OPEN: Final = Discretion(keep_all, ())
+
+
+class Tape:
+    """Writes one recording through ``write``, timed by ``clock``; ``lines`` counts its events."""
+
+    def __init__(self, write: Write, clock: Clock, discretion: Discretion) -> None:
+        self._write = write
+        self._clock = clock
+        self._discretion = discretion
+        self._start = clock.monotonic()
+        self._held: list[tuple[EventType, str, Document]] | None = []
+        self.lines = 0
+
+    def begin(
+        self, server: str, resources: Sequence[RecordedResource], namespace: str = ""
+    ) -> None:
+        """Write the header, and what was held back."""
+        left_out = self._discretion.left_out
+        start = start_of(self._clock.now_ns())
+        self._start = self._clock.monotonic()
+        self._write(encode_header(Header(start, server, namespace, left_out, tuple(resources))))
+        held, self._held = self._held or [], None
+        for event in sorted(held, key=_comes_late):
+            self._put(0, *event)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the header has been written."""
+        return self._held is None
+
+    def tell(self, kind: EventType, resource: str, document: Document) -> None:
+        """Write one event; takes ``document`` over."""
+        if self._held is not None:
+            self._held.append((kind, resource, document))
+            return
+        # To the microsecond: a clock that counts in floats tells no finer times apart reliably.
+        at_ns = round((self._clock.monotonic() - self._start) * 10**6) * 1000
+        self._put(at_ns, kind, resource, document)
+
+    def _put(self, at_ns: int, kind: EventType, resource: str, document: Document) -> None:
+        self._write(encode_event(at_ns, kind, resource, self._discretion.keep(document)))
+        self.lines += 1
+
+
+def _comes_late(event: tuple[EventType, str, Document]) -> bool:
+    return event[0] != "LISTED"

@@ -1,0 +1,118 @@
+"""Tracks: what an informer is told of one resource becomes events of a recording.
+
+A track keeps the last state of each object, so that a second list can be told as what has changed
+since: first what is gone, then, in the list's order, what came or changed. An object that came
+under a name that another had is told as that one's deletion and its own coming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+import orjson
+
+from extender.recording.format import (
+    Document,
+    EventType,
+    Metadata,
+    RecordedResource,
+    version_mark,
+)
+
+Tell: TypeAlias = Callable[[EventType, str, Document], None]
+"""Is told of an event: its type, the resource's name, the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One object as it was seen; ``raw`` is its JSON."""
+
+    metadata: Metadata
+    raw: bytes
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
+
+    def document(self) -> Document:
+        """Decode a fresh copy."""
+        document: Document = orjson.loads(self.raw)
+        return document
+
+
+class _Thing(msgspec.Struct):
+    metadata: Metadata
+
+
+_things = msgspec.json.Decoder(_Thing)
+
+
+def sight(raw: msgspec.Raw | bytes) -> Sighting:
+    """Read who an object is; it is kept as it is. Raises msgspec.DecodeError."""
+    return Sighting(_things.decode(raw).metadata, bytes(raw))
+
+
+class Track:
+    """The sink of one resource's informer; ``tell`` is told of each event."""
+
+    def __init__(self, resource: RecordedResource, tell: Tell) -> None:
+        self._resource = resource
+        self._tell = tell
+        self._known: dict[tuple[str, str], Sighting] = {}
+        self._listed = False
+
+    def replace(self, items: Sequence[Sighting]) -> None:
+        """Tell of a whole state: as it is, or as what has changed since the last."""
+        if self._listed:
+            self._differ(items)
+        else:
+            for item in items:
+                self._note("LISTED", item)
+        self._listed = True
+
+    def upsert(self, item: Sighting) -> None:
+        """Tell of an object that came or changed."""
+        known = self._known.get(item.key)
+        if known is not None and _another(known, item):
+            self.remove(known)
+            known = None
+        self._note("ADDED" if known is None else "MODIFIED", item)
+
+    def remove(self, item: Sighting) -> None:
+        """Tell of an object that is gone."""
+        self._known.pop(item.key, None)
+        self._say("DELETED", item)
+
+    def bookmark(self, resource_version: str) -> None:
+        """Tell how far the copy has come."""
+        self._tell("BOOKMARK", self._resource.name, version_mark(resource_version))
+
+    def relisted(self, resource_version: str) -> None:
+        """Tell that what follows was found by listing everything again."""
+        self._tell("RELISTED", self._resource.name, version_mark(resource_version))
+
+    def _differ(self, items: Sequence[Sighting]) -> None:
+        present = {item.key for item in items}
+        for known in [each for key, each in self._known.items() if key not in present]:
+            self.remove(known)
+        for item in items:
+            before = self._known.get(item.key)
+            if before is None or before.metadata != item.metadata:
+                self.upsert(item)
+
+    def _note(self, kind: EventType, item: Sighting) -> None:
+        self._known[item.key] = item
+        self._say(kind, item)
+
+    def _say(self, kind: EventType, item: Sighting) -> None:
+        of = self._resource
+        head = {"apiVersion": of.api_version, "kind": of.kind}
+        self._tell(kind, of.name, {**head, **item.document()})
+
+
+def _another(known: Sighting, item: Sighting) -> bool:
+    return known.metadata.uid != item.metadata.uid

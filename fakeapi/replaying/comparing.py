@@ -1,0 +1,202 @@
+"""Comparing: what there is in the world in the end, held against what was recorded.
+
+Objects are paired with their stand-ins, else by resource, namespace and name. Never compared is
+``metadata.resourceVersion``, which is the world's own. With parts attached neither are managed
+fields, and two times count as the same, as parts stamp what they write; between an object and its
+stand-in what identifies one of them does not count either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec import Struct
+
+from extender.recording.format import Header, RecordedResource
+from fakeapi.replaying.directing import IDENTITY, Cast
+from fakeapi.replaying.ledger import Deletion, Ledger
+from fakeapi.replaying.objects import Document, FieldPath, Place, key_of, uid_of
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
+_VERSION: Final[FieldPath] = ("metadata", "resourceVersion")
+_MANAGED: Final[FieldPath] = ("metadata", "managedFields")
+
+
+class Changed(Struct, frozen=True, rename="camel"):
+    """An object that is there in both and not alike; ``stand_in`` is its name here, if another."""
+
+    name: str
+    fields: list[str]
+    stand_in: str = ""
+
+
+class ResourceDifferences(Struct, frozen=True, rename="camel"):
+    """What differs of one resource; ``recorded`` and ``replayed`` count what there is at last."""
+
+    recorded: int
+    replayed: int
+    only_recorded: list[str] = []
+    only_replayed: list[str] = []
+    changed: list[Changed] = []
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.only_recorded or self.only_replayed or self.changed)
+
+
+class DeletedPod(Struct, frozen=True, rename="camel"):
+    """A pod that went in one of the two, or in both by different hands; "" is: it did not go."""
+
+    name: str
+    recorded: str
+    replayed: str
+
+
+class Deletions(Struct, frozen=True, rename="camel"):
+    """Pods that were told to go, counted by whose doing it was, and where the two differ."""
+
+    recorded: dict[str, int]
+    replayed: dict[str, int]
+    differences: list[DeletedPod] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A recording and a world after it; ``exact``: nothing was attached."""
+
+    recorded: Ledger
+    world: Ledger
+    cast: Cast
+    exact: bool
+
+
+def compare_objects(header: Header, both: Compared) -> dict[str, ResourceDifferences]:
+    """Compare everything that the recording follows, by resource."""
+    followed = {each.name: each for each in header.resources}
+    names = dict.fromkeys((*followed, *(place[0] for place in both.recorded.present)))
+    found = {}
+    for name in names:
+        of = followed.get(name)
+        recorded = [d for p, d in both.recorded.present.items() if p[0] == name]
+        world = {
+            p: d for p, d in both.world.present.items() if p[0] == name and _in_scope(header, of, d)
+        }
+        if recorded or world:
+            found[name] = _compare_resource(name, recorded, world, both)
+    return found
+
+
+def compare_deletions(both: Compared) -> Deletions:
+    """Compare which pods were told to go, and by whom."""
+    recorded, replayed = _pods(both.recorded.deletions), _pods(both.world.deletions)
+    hands = {each.uid: each for each in recorded}
+    roles = {both.cast.actors.get(each.uid, each.uid): each for each in replayed}
+    differences = [
+        DeletedPod(_role_name(uid, hands, roles, both), _hand(hands, uid), _hand(roles, uid))
+        for uid in dict.fromkeys((*hands, *roles))
+        if _hand(hands, uid) != _hand(roles, uid)
+    ]
+    return Deletions(_count(recorded), _count(replayed), differences)
+
+
+def _count(deletions: Sequence[Deletion]) -> dict[str, int]:
+    return dict(Counter(each.hand for each in deletions))
+
+
+def _pods(deletions: Sequence[Deletion]) -> list[Deletion]:
+    return [each for each in deletions if each.resource == "pods"]
+
+
+def _hand(deletions: dict[str, Deletion], uid: str) -> str:
+    found = deletions.get(uid)
+    return "" if found is None else found.hand
+
+
+def _role_name(
+    uid: str, recorded: dict[str, Deletion], replayed: dict[str, Deletion], both: Compared
+) -> str:
+    """Name a pod as it was recorded, or else as it is here."""
+    there = both.recorded.find(uid)
+    if uid in recorded:
+        return recorded[uid].key
+    return replayed[uid].key if there is None else key_of(there)
+
+
+def _in_scope(header: Header, followed: RecordedResource | None, document: Document) -> bool:
+    if followed is None:
+        return False
+    inside = not followed.namespaced or header.namespace in (
+        "",
+        document["metadata"].get("namespace"),
+    )
+    return inside and followed.only in ("", document["metadata"]["name"])
+
+
+def _compare_resource(
+    resource: str, recorded: Sequence[Document], world: dict[Place, Document], both: Compared
+) -> ResourceDifferences:
+    count = len(world)
+    only_recorded: list[str] = []
+    changed: list[Changed] = []
+    rest = dict(world)
+    for document in recorded:
+        place = _counterpart(resource, document, both)
+        there = rest.pop(place, None)
+        if there is None:
+            only_recorded.append(key_of(document))
+            continue
+        fields = sorted(_differing(document, there, both))
+        if fields:
+            name = key_of(document)
+            changed.append(Changed(name, fields, place[1] if place[1] != name else ""))
+    only_replayed = [_name_here(document, both) for document in rest.values()]
+    return ResourceDifferences(len(recorded), count, only_recorded, only_replayed, changed)
+
+
+def _counterpart(resource: str, document: Document, both: Compared) -> Place:
+    """Give where the object of the world is that stands for a recorded one."""
+    uid = uid_of(document)
+    actor = both.cast.stand_in(uid)
+    if actor == uid:
+        return resource, key_of(document)
+    return both.world.places.get(actor, (resource, ""))
+
+
+def _name_here(document: Document, both: Compared) -> str:
+    """Name an object of the world, with whom it stood in for."""
+    name, role = key_of(document), both.cast.actors.get(uid_of(document))
+    born = None if role is None else both.cast.names.get(role)
+    return f"{name} (for {born})" if born and born != name else name
+
+
+def _differing(recorded: Document, there: Document, both: Compared) -> Iterator[str]:
+    ignored = {_VERSION}
+    if not both.exact:
+        ignored.add(_MANAGED)
+    if uid_of(recorded) != uid_of(there):
+        ignored.update(IDENTITY)
+    for path, one, other in _leaves(recorded, there, ()):
+        by_time = not both.exact and _is_time(one) and _is_time(other)
+        if path[:2] not in ignored and not by_time:
+            yield ".".join(path)
+
+
+def _leaves(one: Any, other: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any, Any]]:
+    """Give where two values differ, as deep down as both have something to descend into."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys((*one, *other)):
+            yield from _leaves(one.get(key), other.get(key), (*path, key))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, (ours, theirs) in enumerate(zip(one, other, strict=True)):
+            yield from _leaves(ours, theirs, (*path, str(index)))
+    elif one != other:
+        yield path, one, other
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None

@@ -1,0 +1,209 @@
+"""Directing: what is to be done in the world, for each event of a recording.
+
+Nothing attached: everything is done as it was recorded. Otherwise parts do their own work, and what
+was recorded of it is not done but expected:
+
+- An object that a part makes is waited for. The first that the part makes for the same controller
+  (or under the same name) *stands in* for it, the second for the next, and so on. What others did
+  to the recorded one afterwards is done to its stand-in, under that one's own identity. If none has
+  come yet, it is done once one has.
+- A deletion that is a part's doing is not done. When what was deleted was seen to end, something of
+  the same controller that the part has told to go ends: its stand-in, or else who goes longest.
+- Fields that a part writes stay as the world has them.
+- Nothing is done to objects that a part has removed.
+
+Only this decides; who carries it out is :mod:`fakeapi.replaying.player`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Final
+
+from extender.recording.format import RecordedEvent
+from fakeapi.replaying.hands import whose_deletion
+from fakeapi.replaying.ledger import Deletion, Ledger
+from fakeapi.replaying.objects import (
+    Document,
+    FieldPath,
+    Place,
+    controller_of,
+    copy_field,
+    is_deleting,
+    uid_of,
+)
+from fakeapi.replaying.parts import Attached
+
+IDENTITY: Final[tuple[FieldPath, ...]] = tuple(
+    ("metadata", name)
+    for name in ("name", "generateName", "uid", "creationTimestamp", "managedFields", "generation")
+)
+_DELETION: Final[tuple[FieldPath, ...]] = (
+    ("metadata", "deletionTimestamp"),
+    ("metadata", "deletionGracePeriodSeconds"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing to be done: ``document`` is to be there, or, with ``removes``, is to go."""
+
+    document: Document
+    removes: bool = False
+
+
+@dataclass(slots=True)
+class Cast:
+    """Who stands in for whom: UIDs of the world by recorded UIDs, and the other way round.
+
+    ``names`` are those under which they were recorded.
+    """
+
+    roles: dict[str, str] = field(default_factory=dict)
+    actors: dict[str, str] = field(default_factory=dict)
+    waiting: dict[str, Place] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def expect(self, uid: str, place: Place) -> None:
+        """Have somebody waited for."""
+        self.waiting[uid], self.names[uid] = place, place[1]
+
+    def stand_in(self, uid: str) -> str:
+        """Give who stands in for a recorded object: itself, unless it was waited for."""
+        return self.roles.get(uid, uid)
+
+    def engage(self, uid: str, actor: str) -> None:
+        """Have an object of the world stand in for a recorded one."""
+        self.roles[uid], self.actors[actor] = actor, uid
+        del self.waiting[uid]
+
+
+class Director:
+    """Says what is to be done. ``world`` is a ledger of the world that others keep.
+
+    ``left`` counts the events that were left to each part.
+    """
+
+    def __init__(self, attached: Attached, world: Ledger) -> None:
+        self._attached = attached
+        self.world = world
+        self.recorded = Ledger(whose_deletion)
+        self.cast = Cast()
+        self.left: Counter[str] = Counter()
+        self._played: set[str] = set()
+        self._theirs: set[str] = set()
+
+    def direct(self, event: RecordedEvent) -> Iterator[Act]:
+        """Take an event down, and give what is to be done now."""
+        if not event.changes:
+            return
+        document = event.document()
+        place, uid = (event.resource, event.key), uid_of(document)
+        before = self.recorded.get(place)
+        was_going = before is not None and is_deleting(before)
+        begun = self.recorded.apply(event.type, event.resource, document)
+        yield from self.catch_up()
+        maker = self._attached.maker(event.resource, document) if event.type == "ADDED" else ""
+        if begun is not None:
+            self._note(begun)
+        if maker:
+            self.left[maker] += 1
+            self.cast.expect(uid, place)
+            yield from self.catch_up()
+        elif event.type == "DELETED":
+            yield from self._end(place, document, graceful=was_going)
+        elif uid not in self.cast.waiting:
+            yield from self._change(place, document, new=event.type in ("LISTED", "ADDED"))
+
+    def catch_up(self) -> Iterator[Act]:
+        """Find stand-ins for those who wait, and do to them what was done meanwhile."""
+        for uid, place in tuple(self.cast.waiting.items()):
+            actor = self._free_actor(uid, place)
+            if actor:
+                self.cast.engage(uid, actor)
+                document = self.recorded.find(uid)
+                if document is not None:
+                    yield from self._change(place, document, new=False)
+
+    def _note(self, begun: Deletion) -> None:
+        part = self._attached.deleter(begun.hand)
+        if part:
+            self.left[part] += 1
+            self._theirs.add(begun.uid)
+
+    def _free_actor(self, uid: str, place: Place) -> str:
+        document = self.recorded.find(uid)
+        if document is None:  # it went before anybody could stand in for it
+            return ""
+        controller = controller_of(document)
+        if controller is None:
+            there = self.world.get(place)
+            return "" if there is None else uid_of(there)
+        for born in self.world.born.get(str(controller.get("uid")), ()):
+            if born not in self._played and born not in self.cast.actors:
+                return born
+        return ""
+
+    def _change(self, place: Place, recorded: Document, *, new: bool) -> Iterator[Act]:
+        uid = uid_of(recorded)
+        actor = self.cast.stand_in(uid)
+        there = self.world.find(actor) or (self.world.get(place) if actor == uid else None)
+        if there is None and not new and self._attached.names:
+            return
+        if actor == uid:
+            self._played.add(uid)
+        document = self._dressed(place[0], recorded, there, actor)
+        if not self._attached.names or document != _unversioned(there):
+            yield Act(document)
+
+    def _dressed(
+        self, resource: str, recorded: Document, there: Document | None, actor: str
+    ) -> Document:
+        """Give an object as it was recorded, but for what is not its player's to say."""
+        if there is None or not self._attached.names:
+            return recorded
+        document = deepcopy(_unversioned(recorded) or {})
+        uid = uid_of(recorded)
+        kept = (
+            *self._attached.writes(resource),
+            *(IDENTITY if actor != uid else ()),
+            *(_DELETION if uid in self._theirs else ()),
+        )
+        for path in kept:
+            copy_field(path, there, document)
+        return document
+
+    def _end(self, place: Place, last: Document, *, graceful: bool) -> Iterator[Act]:
+        uid = uid_of(last)
+        self.cast.waiting.pop(uid, None)
+        there = self.world.find(self.cast.stand_in(uid))
+        if graceful and self._attached.ender(place[0]):
+            self.left[self._attached.ender(place[0])] += 1
+        elif uid not in self._theirs:
+            if there is not None:
+                yield Act(self._dressed(place[0], last, there, uid_of(there)), removes=True)
+        elif graceful:
+            going = there if there is not None and is_deleting(there) else self._longest(last)
+            if going is not None:
+                yield Act(going, removes=True)
+
+    def _longest(self, last: Document) -> Document | None:
+        """Give who was told to go first, of those that have the same controller."""
+        controller = controller_of(last) or {}
+        for uid in self.world.going:
+            document = self.world.find(uid)
+            other = None if document is None else controller_of(document)
+            if other is not None and other.get("uid") == controller.get("uid"):
+                return document
+        return None
+
+
+def _unversioned(document: Document | None) -> Document | None:
+    """Give it without its version."""
+    if document is None:
+        return None
+    metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
+    return {**document, "metadata": metadata}

@@ -1,0 +1,79 @@
+"""Whose doing a deletion was, as far as what is recorded tells.
+
+Nothing in an object says who deleted it; but who deletes pods in the course of its work says so in
+the condition DisruptionTarget, and what controllers do follows from what there is:
+
+    the condition DisruptionTarget               by its reason, see REASONS
+    its namespace is on its way out              namespaces
+    all its owners have gone, or are to go       gc
+    its controller has more pods than it wants   the controller: replicaset, statefulset, …
+    otherwise                                    somebody
+
+Sources: k8s.io/api/core/v1 (PodReasonPreemptionByScheduler and its like), pkg/apis/core/types.go.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from fakeapi.replaying.ledger import Ledger
+from fakeapi.replaying.objects import (
+    Document,
+    controller_of,
+    is_active,
+    is_deleting,
+    owners_of,
+    read_field,
+)
+
+SOMEBODY: Final = "somebody"
+REASONS: Final = MappingProxyType(
+    {
+        "PreemptionByScheduler": "scheduler",
+        "PreemptionByKubeScheduler": "scheduler",
+        "EvictionByEvictionAPI": "eviction",
+        "DeletionByTaintManager": "tainteviction",
+        "DeletionByPodGC": "podgc",
+        "TerminationByKubelet": "kubelet",
+    }
+)
+
+
+def whose_deletion(before: Ledger, resource: str, document: Document) -> str:
+    """Say whose doing it is that an object goes; ``before`` is what there was until then."""
+    disrupted = _disruption(document)
+    if disrupted:
+        return REASONS.get(disrupted, SOMEBODY)
+    namespace = before.get(("namespaces", str(document["metadata"].get("namespace", ""))))
+    if namespace is not None and is_deleting(namespace):
+        return "namespaces"
+    owners = owners_of(document)
+    if owners and all(_is_lost(before, str(owner.get("uid"))) for owner in owners):
+        return "gc"
+    return _controller(before, document) if resource == "pods" else SOMEBODY
+
+
+def _disruption(document: Document) -> str:
+    for condition in read_field(document, ("status", "conditions")) or ():
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return str(condition.get("reason", ""))
+    return ""
+
+
+def _is_lost(before: Ledger, uid: str) -> bool:
+    owner = before.find(uid)
+    return uid in before.gone if owner is None else is_deleting(owner)
+
+
+def _controller(before: Ledger, pod: Document) -> str:
+    reference = controller_of(pod)
+    if reference is None:
+        return SOMEBODY
+    uid = str(reference.get("uid"))
+    wanted = read_field(before.find(uid) or {}, ("spec", "replicas"))
+    known = before.find(str(pod["metadata"].get("uid")))
+    counted = known is not None and is_active(known)
+    if counted and isinstance(wanted, int) and before.active(uid) > wanted:
+        return str(reference.get("kind", "")).lower()
+    return SOMEBODY

@@ -1,0 +1,71 @@
+"""What replaying asks of an object, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+Document: TypeAlias = dict[str, Any]
+"""One API object as parsed JSON, whose shape is its maker's."""
+Place: TypeAlias = tuple[str, str]
+"""A resource's name, and ``namespace/name`` or the name alone."""
+FieldPath: TypeAlias = tuple[str, ...]
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def key_of(document: Document) -> str:
+    """Give ``namespace/name``, or the name alone."""
+    metadata = document["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
+def uid_of(document: Document) -> str:
+    """Give the UID, "" if there is none."""
+    return str(document["metadata"].get("uid", ""))
+
+
+def is_deleting(document: Document) -> bool:
+    """Tell whether it has been told to go."""
+    return bool(document["metadata"].get("deletionTimestamp"))
+
+
+def is_active(document: Document) -> bool:
+    """Tell whether a pod counts for its controller: neither told to go nor finished."""
+    phase = (document.get("status") or {}).get("phase")
+    return not is_deleting(document) and phase not in _FINISHED
+
+
+def owners_of(document: Document) -> Sequence[Document]:
+    """Give the references to owners."""
+    return document["metadata"].get("ownerReferences") or ()
+
+
+def controller_of(document: Document) -> Document | None:
+    """Give the reference to the controlling owner."""
+    return next((owner for owner in owners_of(document) if owner.get("controller")), None)
+
+
+def read_field(document: Document, path: FieldPath) -> Any:
+    """Give what stands at a path; None if nothing does."""
+    value: Any = document
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def copy_field(path: FieldPath, origin: Document, into: Document) -> None:
+    """Have a field be in one object what it is in another, absent included."""
+    *way, last = path
+    value = read_field(origin, path)
+    parent = into
+    for step in way:
+        if not isinstance(parent.get(step), dict):
+            if value is None:
+                return
+            parent[step] = {}
+        parent = parent[step]
+    if value is None:
+        parent.pop(last, None)
+    else:
+        parent[last] = value

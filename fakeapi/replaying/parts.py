@@ -1,0 +1,128 @@
+"""What each part of the control plane does by itself: this is left to it if it is attached.
+
+    makes     objects of a resource that come by it: those that a controller of this kind owns, or
+              of these names; not played but expected, see :mod:`fakeapi.replaying.directing`
+    deletes   deletions that are its doing (:mod:`fakeapi.replaying.hands`) are not played
+    ends      of these resources it removes what was told to go and is done
+    writes    fields, by resource: what the world has there counts, not what was recorded
+
+Parts that are not here cannot be attached: what they write cannot be told from what others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from fakeapi.replaying.objects import Document, FieldPath, controller_of
+
+_NOTHING: Final[Mapping[str, tuple[FieldPath, ...]]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Objects of ``resource`` that a controller of kind ``owner`` has, or of one of ``names``."""
+
+    resource: str
+    owner: str = ""
+    names: tuple[str, ...] = ()
+    namespace: str = ""
+
+    def covers(self, resource: str, document: Document) -> bool:
+        """Tell whether an object is one of them."""
+        metadata = document["metadata"]
+        if resource != self.resource or self.namespace not in ("", metadata.get("namespace")):
+            return False
+        if self.owner:
+            controller = controller_of(document)
+            return controller is not None and controller.get("kind") == self.owner
+        return not self.names or metadata["name"] in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class PartEffects:
+    """What one part does; see the module."""
+
+    makes: tuple[Made, ...] = ()
+    deletes: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    writes: Mapping[str, tuple[FieldPath, ...]] = field(default_factory=lambda: _NOTHING)
+
+
+EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
+    {
+        "gc": PartEffects(deletes=("gc",)),
+        "namespaces": PartEffects(
+            deletes=("namespaces",),
+            ends=("namespaces",),
+            writes={"namespaces": (("spec", "finalizers"), ("status", "conditions"))},
+        ),
+        "podgc": PartEffects(deletes=("podgc",)),
+        "serviceaccounts": PartEffects(
+            makes=(
+                Made("serviceaccounts", names=("default",)),
+                Made("configmaps", names=("kube-root-ca.crt",)),
+            )
+        ),
+        "disruption": PartEffects(writes={"poddisruptionbudgets.policy": (("status",),)}),
+        "tainteviction": PartEffects(deletes=("tainteviction",)),
+        "replicaset": PartEffects(
+            makes=(Made("pods", owner="ReplicaSet"),),
+            deletes=("replicaset",),
+            writes={
+                "replicasets.apps": (("status",),),
+                "pods": (("metadata", "ownerReferences"),),
+            },
+        ),
+        "kubelet": PartEffects(
+            makes=(Made("leases.coordination.k8s.io", namespace="kube-node-lease"),),
+            deletes=("kubelet",),
+            ends=("pods",),
+            writes={"pods": (("status",),), "nodes": (("status",),)},
+        ),
+    }
+)
+
+
+class UnplayablePartError(ValueError):
+    """A part cannot be attached to a replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The parts that are attached, taken together."""
+
+    names: tuple[str, ...] = ()
+
+    def maker(self, resource: str, document: Document) -> str:
+        """Name the part by which an object comes; "" if it is played."""
+        for name in self.names:
+            if any(made.covers(resource, document) for made in EFFECTS[name].makes):
+                return name
+        return ""
+
+    def deleter(self, hand: str) -> str:
+        """Name the part that a hand is; "" if its deletions are played."""
+        return next((name for name in self.names if hand in EFFECTS[name].deletes), "")
+
+    def ender(self, resource: str) -> str:
+        """Name the part that removes what was told to go; "" if removals are played."""
+        return next((name for name in self.names if resource in EFFECTS[name].ends), "")
+
+    def writes(self, resource: str) -> tuple[FieldPath, ...]:
+        """Give the fields of a resource that are left to parts."""
+        return tuple(path for name in self.names for path in EFFECTS[name].writes.get(resource, ()))
+
+
+def attach(names: Iterable[str]) -> Attached:
+    """Take parts together; raises UnplayablePartError."""
+    given = tuple(names)
+    for name in given:
+        if name not in EFFECTS:
+            raise UnplayablePartError(
+                f"run: part {name!r} cannot be attached to a replay; "
+                f"expected none, or of: {', '.join(EFFECTS)}"
+            )
+    return Attached(given)

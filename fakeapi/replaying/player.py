@@ -1,0 +1,161 @@
+"""The player: a recording's events, each at its time, into a world.
+
+The world's clock says when; so the same code plays at any pace, and at once on a clock that jumps.
+UIDs, times and everything else stay as they were recorded, except for resource versions: a world
+numbers its own writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import Final
+
+import orjson
+
+from extender.recording.files import Recording
+from extender.recording.format import EventType, RecordedEvent
+from fakeapi.api.errors import StatusError
+from fakeapi.clock import VirtualClock
+from fakeapi.recording import StoreFollower
+from fakeapi.replaying.directing import Act, Director
+from fakeapi.replaying.hands import whose_deletion
+from fakeapi.replaying.ledger import Ledger
+from fakeapi.replaying.objects import Document, key_of
+from fakeapi.replaying.parts import attach
+from fakeapi.replaying.report import Report, make_report
+from fakeapi.world import World
+
+AFTERMATH_SECONDS: Final = 1.0
+"""How long what is attached goes on working after the last event."""
+
+
+class ReplayError(ValueError):
+    """A recording cannot be played; the text names the file, the line, and why."""
+
+
+class Player:
+    """Plays one recording into one world; ``run`` are the parts of the control plane there.
+
+    Raises UnplayablePartError.
+    """
+
+    def __init__(self, world: World, recording: Recording, run: Iterable[str]) -> None:
+        self._world = world
+        self._recording = recording
+        self._attached = attach(run)
+        self._seen = Ledger(whose_deletion)
+        self._director = Director(self._attached, self._seen)
+        self._skipped: Counter[str] = Counter()
+        self._follower = StoreFollower(world.api, self._note)
+        self._began = 0.0
+        self._rest: Sequence[RecordedEvent] = ()
+
+    @property
+    def seconds(self) -> float:
+        """How long the recording lasts."""
+        return self._recording.duration_ns / 10**9
+
+    def begin(self) -> None:
+        """Have the world begin as the recording does: all that it follows is as it was listed.
+
+        Raises ReplayError.
+        """
+        events = self._recording.events
+        first = list(takewhile(lambda e: e.type == "LISTED" or not e.changes, events))
+        self._rest = events[len(first) :]
+        served = [event for event in first if event.changes and self._serves(event)]
+        acts = [act for event in served for act in self._director.direct(event)]
+        try:
+            self._clear({(event.resource, event.key) for event in served})
+            self._world.load(act.document for act in acts)
+        except StatusError as error:
+            raise ReplayError(f"{self._recording.source}: {error}") from None
+        self._began = self._world.clock.monotonic()
+        self._follower.begin()
+
+    async def play(self) -> None:
+        """Play what follows, each at its time. Raises ReplayError."""
+        for event in self._rest:
+            due = self._began + event.at_ns / 10**9
+            if due > self._world.clock.monotonic():
+                await self._world.clock.sleep(due - self._world.clock.monotonic())
+            if event.changes and self._serves(event):
+                self._carry_out(event)
+
+    def report(self) -> Report:
+        """Compare, as things are now."""
+        for act in self._director.catch_up():
+            self._do(act)
+        return make_report(self._recording, self._attached, self._director, self._skipped)
+
+    def end(self) -> None:
+        """Take no more notice of the world."""
+        self._follower.end()
+
+    def _note(self, kind: EventType, resource: str, document: Document) -> None:
+        self._seen.apply(kind, resource, document)
+
+    def _serves(self, event: RecordedEvent) -> bool:
+        """Tell whether the world has the kind of an event's object; count it if not."""
+        if self._world.api.kinds.of(event.api_version, event.kind) is not None:
+            return True
+        self._skipped[event.resource] += 1
+        return False
+
+    def _clear(self, listed: set[tuple[str, str]]) -> None:
+        """Remove what is there of the recorded resources, and was not when they were listed."""
+        header = self._recording.header
+        for of in header.resources:
+            kind = self._world.api.kinds.of(of.api_version, of.kind)
+            namespace = header.namespace if of.namespaced else ""
+            entries = () if kind is None else self._world.api.store.entries(kind, namespace)
+            for entry in entries:
+                document = {"apiVersion": of.api_version, "kind": of.kind, **entry.document()}
+                name = key_of(document)
+                if (of.name, name) not in listed and of.only in ("", name):
+                    self._world.api.remove(document)
+
+    def _carry_out(self, event: RecordedEvent) -> None:
+        try:
+            for act in self._director.direct(event):
+                self._do(act)
+        except StatusError as error:
+            where = f"{self._recording.source}: line {event.line}"
+            raise ReplayError(f"{where}: {error}") from None
+
+    def _do(self, act: Act) -> None:
+        # The store takes documents over, and ledgers keep theirs.
+        document = orjson.loads(orjson.dumps(act.document))
+        if act.removes:
+            self._world.api.remove(document)
+        elif self._recorded_namespaces:
+            self._world.api.place(document)
+        else:
+            self._world.load([document])
+
+    @property
+    def _recorded_namespaces(self) -> bool:
+        return any(each.name == "namespaces" for each in self._recording.header.resources)
+
+
+async def replay(player: Player, clock: VirtualClock) -> Report:
+    """Play at a clock's pace or, if it stands still, as fast as can be, and compare.
+
+    Raises ReplayError.
+    """
+    player.begin()
+    playing = asyncio.create_task(player.play())
+    try:
+        if clock.factor:
+            await playing
+            await clock.sleep(AFTERMATH_SECONDS * max(clock.factor, 1.0))
+        else:
+            await clock.advance(player.seconds + AFTERMATH_SECONDS)
+            await playing
+        return player.report()
+    finally:
+        playing.cancel()
+        player.end()

@@ -1,0 +1,100 @@
+"""The report of a replay, as a value that is also its JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from extender.recording.files import Recording
+from fakeapi.replaying.comparing import (
+    Compared,
+    Deletions,
+    ResourceDifferences,
+    compare_deletions,
+    compare_objects,
+)
+from fakeapi.replaying.directing import Director
+from fakeapi.replaying.objects import owners_of
+from fakeapi.replaying.parts import Attached
+
+
+class Replayed(Struct, frozen=True, rename="camel"):
+    """What was played: the file, the server it was recorded from, how long it lasted, its lines.
+
+    ``broken`` says where the file breaks off, "" if it does not.
+    """
+
+    source: str
+    server: str
+    start: str
+    seconds: float
+    events: dict[str, int]
+    broken: str
+
+
+class Report(Struct, frozen=True, rename="camel"):
+    """What came of a replay.
+
+    ``left`` counts the events that were left to parts; ``skipped`` those of resources that the
+    world does not serve. ``resources`` are compared as they are at last. ``same``: nothing differs.
+    """
+
+    recording: Replayed
+    run: list[str]
+    left: dict[str, int]
+    skipped: dict[str, int]
+    notes: list[str]
+    resources: dict[str, ResourceDifferences]
+    deletions: Deletions
+    same: bool
+
+
+def make_report(
+    recording: Recording, attached: Attached, director: Director, skipped: Mapping[str, int]
+) -> Report:
+    """Compare a recording with the world that it was played into."""
+    both = Compared(director.recorded, director.world, director.cast, exact=not attached.names)
+    resources = compare_objects(recording.header, both)
+    deletions = compare_deletions(both)
+    same = all(each.same for each in resources.values()) and not deletions.differences
+    return Report(
+        _replayed(recording),
+        list(attached.names),
+        dict(director.left),
+        dict(skipped),
+        list(_notes(recording, attached, director)),
+        {name: each for name, each in resources.items() if name not in skipped},
+        deletions,
+        same,
+    )
+
+
+def _replayed(recording: Recording) -> Replayed:
+    header = recording.header
+    return Replayed(
+        recording.source,
+        header.server,
+        header.start,
+        recording.duration_ns / 10**9,
+        dict(Counter(event.type for event in recording.events)),
+        recording.broken,
+    )
+
+
+def _notes(recording: Recording, attached: Attached, director: Director) -> Sequence[str]:
+    """Say what makes a comparison say less than it seems to."""
+    if "gc" not in attached.names:
+        return ()
+    known = {(each.api_version, each.kind) for each in recording.header.resources}
+    lost = Counter(
+        str(owner.get("kind"))
+        for document in director.recorded.present.values()
+        for owner in owners_of(document)
+        if (owner.get("apiVersion"), owner.get("kind")) not in known
+    )
+    return [
+        f"{count} objects are owned by a {kind}, which was not recorded: gc deletes them"
+        for kind, count in lost.items()
+    ]

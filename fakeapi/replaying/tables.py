@@ -1,0 +1,70 @@
+"""A report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from fakeapi.replaying.report import Report
+
+_SHOWN = 10
+
+
+def report_table(report: Report) -> RenderableType:
+    """Give a report: what was played, what there is in the end, and what differs."""
+    counts = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("resource", "recorded", "here", "missing", "extra", "different"):
+        counts.add_column(heading, justify="left" if heading == "resource" else "right")
+    for name, each in report.resources.items():
+        found = len(each.only_recorded), len(each.only_replayed), len(each.changed)
+        there = str(each.recorded), str(each.replayed)
+        counts.add_row(name, *there, *(str(count or "") for count in found))
+    return Group(*_heading(report), counts, *_deletions(report), *_differences(report))
+
+
+def _heading(report: Report) -> Iterator[str]:
+    of = report.recording
+    lines = sum(of.events.values())
+    yield f"{of.source}: {lines} events in {of.seconds:g} s from {of.start}, server {of.server}"
+    left = ", ".join(f"{count} to {part}" for part, count in report.left.items())
+    if report.run:
+        yield f"attached: {', '.join(report.run)}; events left: {left or 'none'}"
+    for name, count in report.skipped.items():
+        yield f"not played: {count} events of {name}, which is not served here"
+    yield from (f"note: {note}" for note in report.notes)
+
+
+def _deletions(report: Report) -> Iterator[str]:
+    for label, hands in (
+        ("recorded", report.deletions.recorded),
+        ("here", report.deletions.replayed),
+    ):
+        if hands:
+            told = ", ".join(f"{count} by {hand}" for hand, count in hands.items())
+            yield f"pods deleted, {label}: {told}"
+
+
+def _differences(report: Report) -> Iterator[str]:
+    if report.same:
+        yield "no differences"
+    for name, each in report.resources.items():
+        changed = [
+            f"{c.name}{f' (here {c.stand_in})' if c.stand_in else ''}: {', '.join(c.fields)}"
+            for c in each.changed
+        ]
+        yield from _some(f"{name}: missing", each.only_recorded)
+        yield from _some(f"{name}: extra", each.only_replayed)
+        yield from _some(f"{name}: different", changed)
+    pods = [
+        f"{each.name}: recorded {each.recorded or 'not'}, here {each.replayed or 'not'}"
+        for each in report.deletions.differences
+    ]
+    yield from _some("pods deleted otherwise", pods)
+
+
+def _some(label: str, texts: Sequence[str]) -> Iterator[str]:
+    yield from (f"{label}: {text}" for text in texts[:_SHOWN])
+    if len(texts) > _SHOWN:
+        yield f"{label}: … and {len(texts) - _SHOWN} more; -o json has them all"
