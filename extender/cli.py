@@ -55,8 +55,9 @@ from extender.options import (
     split,
 )
 from extender.replicafile import ReplicaFileError, load_replicas
-from extender.serving import Running, running, spare_collections, told_to_stop
+from extender.serving import Running, running, spare_collections
 from extender.spreadfiles import SpreadFileError
+from extender.stopping import told_to_stop
 from extender.tables import filter_table, preempt_table, scale_down_table
 from extender.verdict import Search
 from policies import decide_filter

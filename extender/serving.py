@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -138,10 +137,3 @@ async def spare_collections(extender: Running, clock: Clock) -> None:
         await clock.sleep(_SETTLING_SECONDS)
 
 
-def told_to_stop() -> asyncio.Event:
-    """Give an event that SIGINT and SIGTERM set from now on."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    return stop

@@ -1,22 +1,43 @@
 """Where the ``reprieve`` command begins.
 
-``fakeapi`` is started by tests that wait for it: it begins without what only other commands need,
-and without looking for garbage among the modules that are being imported, which all stay.
+``fakeapi`` is started by tests that wait for it, ``record`` and ``replay`` by people who do: they
+begin without what only other commands need, and without looking for garbage among the modules that
+are being imported, which all stay.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
+from functools import partial
 
 
 def main() -> None:
     """Run the command line."""
     gc.disable()
-    if sys.argv[1:2] == ["fakeapi"]:
-        from fakeapi.serving import run_alone as run_command
-    else:
-        from fakeapi.commands import run_commands as run_command
+    run_command = _command(sys.argv[1] if len(sys.argv) > 1 else "")
     gc.freeze()
     gc.enable()
     run_command()
+
+
+def _command(name: str) -> Callable[[], None]:
+    """Load what a command needs, and give it."""
+    if name not in ("fakeapi", "record", "replay"):
+        from fakeapi.commands import run_commands
+
+        return run_commands
+    from fakeapi.alone import run_alone
+
+    if name == "fakeapi":
+        from fakeapi.serving import EXAMPLE, serve_fakeapi
+
+        return partial(run_alone, name, serve_fakeapi, EXAMPLE)
+    if name == "record":
+        from extender.recording import command
+
+        return partial(run_alone, name, command.record_events, command.EXAMPLE)
+    from fakeapi import replaycommand
+
+    return partial(run_alone, name, replaycommand.replay_events, replaycommand.EXAMPLE)

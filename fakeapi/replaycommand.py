@@ -19,7 +19,7 @@ import typer
 
 from extender.config import ConfigError
 from extender.options import OutputForm, show
-from extender.serving import told_to_stop
+from extender.stopping import told_to_stop
 from fakeapi.controlplane.plane import UnknownPartError, parse_run
 
 if TYPE_CHECKING:

@@ -7,20 +7,19 @@ commands need.
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 import orjson
 import typer
-from typer.exceptions import TyperException
 
 from extender.config import ConfigError
-from extender.console import log_to_stderr, refuse
 from extender.kube.manifests import ManifestError, read_manifests
+from extender.stopping import told_to_stop
 from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
@@ -35,6 +34,14 @@ EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
 _QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
 _WHO_READS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 _RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What is written beside serving."""
+
+    kubeconfig: Path | None
+    record: str
 
 
 def serve_fakeapi(
@@ -67,6 +74,9 @@ def serve_fakeapi(
         str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
     ] = "",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
+    record: Annotated[
+        str, typer.Option("--record", metavar="F", help="Write all that happens, for replay.")
+    ] = "",
     tls: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
     ] = False,
@@ -111,8 +121,12 @@ def serve_fakeapi(
             upstream=upstream,
         )
 
+    unwritten = _recording_errors() if record else ()
     try:
-        asyncio.run(_serve(create, load or [], faults, kubeconfig_out))
+        asyncio.run(_serve(create, load or [], faults, Outputs(kubeconfig_out, record)))
+    except unwritten as error:
+        print(f"reprieve: --record: {error}", file=sys.stderr)  # noqa: T201 - the command's voice
+        raise typer.Exit(1) from None
     except (MissingExtraError, UnknownPartError) as error:
         raise ConfigError(str(error)) from None
     except UnknownModeError as error:
@@ -158,7 +172,7 @@ def _read_service(text: str) -> tuple[str, str]:
 
 
 async def _serve(
-    create: Callable[[], FakeCluster], files: list[str], faults: str, kubeconfig_out: Path | None
+    create: Callable[[], FakeCluster], files: list[str], faults: str, outputs: Outputs
 ) -> None:
     objects = [(file, read_manifests(file)) for file in files]
     cluster = create()
@@ -170,11 +184,35 @@ async def _serve(
     if faults:
         _plan_faults(cluster, faults)
     async with AsyncExitStack() as stack:
+        recording = _record(cluster, outputs.record, stack) if outputs.record else None
         await _start(cluster, stack)
-        _write_kubeconfig(cluster, kubeconfig_out)
-        stop = _told_to_stop()  # before the line that invites others to send the signal
+        _write_kubeconfig(cluster, outputs.kubeconfig)
+        stop = told_to_stop()  # before the line that invites others to send the signal
         print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - promised on stdout
+        if recording is not None:
+            recording.add_done_callback(lambda _: stop.set())
         await stop.wait()
+        if recording is not None and recording.done():
+            recording.result()
+
+
+def _recording_errors() -> tuple[type[Exception], ...]:
+    from extender.recording.files import RecordingError  # who needs it, loads it
+
+    return (RecordingError,)
+
+
+def _record(cluster: FakeCluster, path: str, stack: AsyncExitStack) -> asyncio.Task[None]:
+    """Record from now on, and give the task that hands over what was written."""
+    from extender.kube.clock import SystemClock  # who needs it, loads it
+
+    try:
+        file = stack.enter_context(cluster.record(path))
+    except _recording_errors() as error:
+        raise ConfigError(f"--record: {error}") from None
+    task = asyncio.create_task(file.keep_flushed(SystemClock()))
+    stack.callback(task.cancel)
+    return task
 
 
 def _plan_faults(cluster: FakeCluster, file: str) -> None:
@@ -208,24 +246,3 @@ def _write_kubeconfig(cluster: FakeCluster, path: Path | None) -> None:
             cluster.write_kubeconfig(path)
     except OSError as error:
         raise ConfigError(f"--kubeconfig-out: {path}: {error.strerror or error}") from None
-
-
-def _told_to_stop() -> asyncio.Event:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop
-
-
-def run_alone() -> None:
-    """Run ``reprieve fakeapi …`` without the other commands; mistakes end as theirs do."""
-    log_to_stderr()
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
-    try:
-        code = app(sys.argv[2:], prog_name="reprieve fakeapi", standalone_mode=False)
-    except TyperException as error:
-        refuse(f"{error.format_message().rstrip('.')}; see reprieve fakeapi --help")
-    except (ConfigError, ManifestError) as error:
-        refuse(str(error))
-    sys.exit(code)

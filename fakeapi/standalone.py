@@ -32,7 +32,7 @@ from extender.kube.events import EventWriter
 from extender.kube.leader import LeaderElector, LeadershipLostError
 from extender.kube.lease import LeaseLock
 from extender.metrics import CONTENT_TYPE
-from extender.serving import told_to_stop
+from extender.stopping import told_to_stop
 from fakeapi.controlplane.plane import (
     SPREAD_WEBHOOKS,
     WORKLOADS,

@@ -8,7 +8,7 @@ import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,15 +16,18 @@ from extender.config import ConfigError
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.clock import SystemClock
-from extender.kube.connection import connect
+from extender.kube.informers import end
 from extender.kube.transport import TransportError
 from extender.options import split
 from extender.recording.choosing import ALL, DEFAULT, ResourceNameError, make_plan
 from extender.recording.files import RecordingError, RecordingFile
 from extender.recording.recorder import Recorder, Source
 from extender.recording.tape import DISCREET, OPEN, Discretion, Tape
-from extender.serving import told_to_stop
+from extender.stopping import told_to_stop
 from policies.eviction.durations import parse_duration
+
+if TYPE_CHECKING:
+    from extender.kube.http_transport import AiohttpTransport
 
 EXAMPLE: Final = "Example: reprieve record --kubeconfig ~/.kube/config --out events.jsonl.gz"
 
@@ -98,7 +101,7 @@ def _read_duration(text: str) -> float | None:
 async def _record(wanted: Wanted) -> None:
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        transport = await connect(wanted.server, wanted.kubeconfig)
+        transport = await _connected(wanted)
         stack.push_async_callback(transport.close)
         stop = told_to_stop()
         client = Client(transport)
@@ -111,13 +114,23 @@ async def _record(wanted: Wanted) -> None:
         _say(f"recording {len(plan.followed)} resources of {transport.url} to {file.name}")
         helpers = [asyncio.create_task(file.keep_flushed(clock))]
         if wanted.seconds is not None:
-            helpers.append(asyncio.create_task(_stop_after(wanted.seconds, clock, stop)))
+            helpers.append(asyncio.create_task(clock.sleep(wanted.seconds)))
+        for helper in helpers:
+            helper.add_done_callback(lambda _: stop.set())
         try:
             await recorder.run(stop)
         finally:
-            for helper in helpers:
-                helper.cancel()
+            await end(helpers)
         _say(f"recorded {tape.lines} events to {file.name}")
+
+
+async def _connected(wanted: Wanted) -> AiohttpTransport:
+    from extender.kube.connection import ConnectionConfigError, connect  # takes half a second
+
+    try:
+        return await connect(wanted.server, wanted.kubeconfig)
+    except ConnectionConfigError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _opened(out: str) -> RecordingFile:
@@ -125,11 +138,6 @@ def _opened(out: str) -> RecordingFile:
         return RecordingFile(out)
     except RecordingError as error:
         raise ConfigError(f"--out: {error}") from None
-
-
-async def _stop_after(seconds: float, clock: SystemClock, stop: asyncio.Event) -> None:
-    await clock.sleep(seconds)
-    stop.set()
 
 
 def _say(line: str) -> None:

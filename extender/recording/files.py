@@ -30,6 +30,7 @@ FLUSH_SECONDS: Final = 0.5
 _GZIP: Final = 31  # zlib's number for its largest window, within gzip's frame
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 16
+_HELD: Final = 1 << 18
 
 
 class RecordingError(ValueError):
@@ -52,12 +53,15 @@ class Recording:
 
 
 class RecordingFile:
-    """A file being written, as a context manager. Raises RecordingError."""
+    """A file being written, as a context manager. Raises RecordingError.
+
+    Lines are held back for a while, so that whoever adds one seldom meets a disk.
+    """
 
     def __init__(self, path: str) -> None:
         self.name = "standard output" if path == "-" else path
         self._deflate = zlib.compressobj(wbits=_GZIP) if path.endswith(".gz") else None
-        self._dirty = False
+        self._held = bytearray()
         try:
             self._file: BinaryIO = sys.stdout.buffer if path == "-" else _opened(path)
         except OSError as error:
@@ -76,21 +80,18 @@ class RecordingFile:
 
     def write(self, data: bytes) -> None:
         """Add lines."""
-        try:
-            self._file.write(data if self._deflate is None else self._deflate.compress(data))
-        except OSError as error:
-            raise self._trouble(error) from None
-        self._dirty = True
+        self._held += data
+        if len(self._held) >= _HELD:
+            self.flush()
 
     def flush(self) -> None:
         """Hand everything over to the system, so that it can be read."""
-        if self._dirty:
-            self._end(zlib.Z_SYNC_FLUSH)
-        self._dirty = False
+        if self._held:
+            self._put(zlib.Z_SYNC_FLUSH)
 
     def close(self) -> None:
         """End the file well."""
-        self._end(zlib.Z_FINISH)
+        self._put(zlib.Z_FINISH)
         if self._file is not sys.stdout.buffer:
             self._file.close()
 
@@ -100,10 +101,12 @@ class RecordingFile:
             await clock.sleep(FLUSH_SECONDS)
             self.flush()
 
-    def _end(self, mode: int) -> None:
+    def _put(self, mode: int) -> None:
+        data, self._held = bytes(self._held), bytearray()
+        if self._deflate is not None:
+            data = self._deflate.compress(data) + self._deflate.flush(mode)
         try:
-            if self._deflate is not None:
-                self._file.write(self._deflate.flush(mode))
+            self._file.write(data)
             self._file.flush()
         except OSError as error:
             raise self._trouble(error) from None

@@ -1,0 +1,15 @@
+"""How every long-running command of the project is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+
+def told_to_stop() -> asyncio.Event:
+    """Give an event that SIGINT and SIGTERM set from now on."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop
