@@ -58,9 +58,8 @@ async def watched(path: Path, seed: int, steps: int, troubles: tuple[Fault, ...]
         life = Evolution(cluster, seed)
         life.prepare()
         client = Client(cluster.local_transport("recorder/1"))
+        cluster.faults.plan(*(trouble.by(RECORDER) for trouble in troubles), seed=seed)
         async with recording(client, cluster.clock, path, seed):
-            await cluster.clock.advance(11)
-            cluster.faults.plan(*(trouble.by(RECORDER) for trouble in troubles), seed=seed)
             for _ in range(steps):
                 await life.step()
                 await cluster.clock.advance(1.7)
