@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self, cast
 
 import orjson
 
@@ -29,7 +29,7 @@ FLUSH_SECONDS: Final = 0.5
 
 _GZIP: Final = 31  # zlib's number for its largest window, within gzip's frame
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_CHUNK: Final = 1 << 16
+_CHUNK: Final = 1 << 12
 _HELD: Final = 1 << 18
 
 
@@ -91,9 +91,11 @@ class RecordingFile:
 
     def close(self) -> None:
         """End the file well."""
-        self._put(zlib.Z_FINISH)
-        if self._file is not sys.stdout.buffer:
-            self._file.close()
+        try:
+            self._put(zlib.Z_FINISH)
+        finally:
+            if self._file is not sys.stdout.buffer:
+                self._file.close()
 
     async def keep_flushed(self, clock: Clock) -> None:
         """Flush again and again, until cancelled."""
@@ -105,8 +107,10 @@ class RecordingFile:
         data, self._held = bytes(self._held), bytearray()
         if self._deflate is not None:
             data = self._deflate.compress(data) + self._deflate.flush(mode)
+        left = memoryview(data)
         try:
-            self._file.write(data)
+            while left:
+                left = left[self._file.write(left) :]
             self._file.flush()
         except OSError as error:
             raise self._trouble(error) from None
@@ -159,13 +163,14 @@ def _unpacked(data: bytes, name: str) -> tuple[bytes, bool]:
         starts = range(0, len(data), _CHUNK)
         pieces.extend(inflate.decompress(data[at : at + _CHUNK]) for at in starts)
     except zlib.error as error:
-        line = sum(piece.count(b"\n") for piece in pieces) + 1
-        raise RecordingError(f"{name}: line {line}: damaged gzip data: {error}") from None
+        whole = sum(piece.count(b"\n") for piece in pieces)
+        raise RecordingError(f"{name}: damaged gzip data after line {whole}: {error}") from None
     return b"".join(pieces), not inflate.eof
 
 
 def _opened(path: str) -> BinaryIO:
-    return Path(path).open("wb")
+    # What is held back is held here: a buffer of the file's own would be written once more at last.
+    return cast("BinaryIO", Path(path).open("wb", buffering=0))
 
 
 def _is_json(line: bytes) -> bool:

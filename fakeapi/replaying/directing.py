@@ -185,7 +185,7 @@ class Director:
         elif uid not in self._theirs:
             if there is not None:
                 yield Act(self._dressed(place[0], last, there, uid_of(there)), removes=True)
-        elif graceful:
+        else:
             going = there if there is not None and is_deleting(there) else self._longest(last)
             if going is not None:
                 yield Act(going, removes=True)

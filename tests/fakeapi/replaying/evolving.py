@@ -30,7 +30,7 @@ SPACES = ("default", "team-a", "team-b")
 
 
 def a_pod(name: str, namespace: str, **spec: Any) -> Document:
-    container = {"name": "c", "image": "i", "args": ["--token=x"]}
+    container: Document = {"name": "c", "image": "i", "args": ["--token=x"]}
     container["env"] = [{"name": "PASSWORD", "value": "s3cret"}]
     metadata = {"name": name, "namespace": namespace}
     spec = {"containers": [container], **spec}
@@ -118,9 +118,7 @@ class Evolution:
 
     async def _scale(self) -> None:
         space, name = await self._some(REPLICA_SETS)
-        await self._patch(
-            REPLICA_SETS, name, space, {"spec": {"replicas": self._rng.randrange(4)}}
-        )
+        await self._patch(REPLICA_SETS, name, space, {"spec": {"replicas": self._rng.randrange(4)}})
 
     async def _create_replica_set(self) -> None:
         name, space = f"rs{self._rng.randrange(2)}", self._rng.choice(SPACES)

@@ -1,0 +1,171 @@
+"""Files are read up to where they break off, and refused where they are wrong."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.recording.files import RecordingError, RecordingFile, parse_recording, read_recording
+from extender.recording.format import encode_event, version_mark
+from tests.extender.recording.lines import an_object, header, line
+
+LINES = (
+    header(),
+    line(0, "LISTED", an_object("a")),
+    encode_event(0, "BOOKMARK", "pods", version_mark("7")),
+    line(1.5, "MODIFIED", an_object("a", metadata={"labels": {"x": "ä"}})),
+    line(2, "DELETED", an_object("a")),
+)
+WHOLE = b"".join(LINES)
+PACKED = gzip.compress(WHOLE, mtime=0)
+
+
+class TestWhole:
+    @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
+    def test_what_is_written_is_read(self, tmp_path: Path, name: str) -> None:
+        path = str(tmp_path / name)
+        with RecordingFile(path) as file:
+            for each in LINES:
+                file.write(each)
+        recording = read_recording(path)
+        assert (recording.source, recording.broken) == (path, "")
+        assert [(e.at_ns, e.type, e.key, e.line) for e in recording.events] == [
+            (0, "LISTED", "default/a", 2),
+            (0, "BOOKMARK", "", 3),
+            (1_500_000_000, "MODIFIED", "default/a", 4),
+            (2_000_000_000, "DELETED", "default/a", 5),
+        ]
+        assert recording.header.start_ns == 1_767_225_600_500_000_000
+        assert recording.duration_ns == 2_000_000_000
+
+    def test_one_with_a_gz_name_is_compressed_and_one_without_is_not(self, tmp_path: Path) -> None:
+        for name, first in (("a.gz", b"\x1f\x8b"), ("a.jsonl", b"{")):
+            with RecordingFile(str(tmp_path / name)) as file:
+                file.write(WHOLE)
+            assert (tmp_path / name).read_bytes().startswith(first)
+
+    def test_a_last_line_without_an_end_counts_if_it_is_whole(self) -> None:
+        recording = parse_recording(WHOLE[:-1], "f")
+        assert (len(recording.events), recording.broken) == (4, "")
+
+    def test_fields_that_are_not_known_are_taken_in_stride(self) -> None:
+        more = {**orjson.loads(LINES[0]), "weather": "fine"}
+        event = {**orjson.loads(LINES[1]), "weather": "fine"}
+        data = orjson.dumps(more) + b"\n" + orjson.dumps(event) + b"\n"
+        assert len(parse_recording(data, "f").events) == 1
+
+
+class TestBroken:
+    @given(st.integers(len(LINES[0]), len(WHOLE)))
+    def test_a_plain_file_is_read_up_to_any_break(self, length: int) -> None:
+        recording = parse_recording(WHOLE[:length], "f")
+        whole = WHOLE[:length].count(b"\n") - 1
+        assert len(recording.events) - whole in (0, 1)
+        torn = WHOLE[:length].split(b"\n")[-1]
+        if len(recording.events) == whole and torn:
+            assert recording.broken == f"f: breaks off in line {whole + 2}"
+        else:
+            assert recording.broken == ""
+
+    @given(st.integers(0, len(PACKED) - 1))
+    def test_a_compressed_file_is_read_up_to_any_break(self, length: int) -> None:
+        inflate = zlib.decompressobj(31)
+        there = inflate.decompress(PACKED[:length])
+        if b"\n" in there:
+            recording = parse_recording(PACKED[:length], "f")
+            whole = there.count(b"\n")
+            assert len(recording.events) == whole - 1
+            assert recording.broken == f"f: breaks off in line {whole + 1}"
+        else:
+            with pytest.raises(RecordingError, match="f: line 1: expected the header"):
+                parse_recording(PACKED[:length], "f")
+
+    @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
+    def test_what_was_flushed_can_be_read_though_nobody_closed_it(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        path = tmp_path / name
+        with RecordingFile(str(path)) as file:
+            file.write(b"".join(LINES[:3]))
+            file.flush()
+            survived = path.read_bytes()
+            file.write(LINES[3])
+        recording = parse_recording(survived, "f")
+        assert len(recording.events) == 2
+        assert bool(recording.broken) == name.endswith(".gz")
+
+
+class TestWrong:
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (b"", "line 1: expected the header of a recording"),
+            (LINES[0][:40], "line 1: expected the header of a recording, it breaks off"),
+            (b'{"kind":"List"}\n', 'line 1: expected the header of a recording: {"format":'),
+            (b"[]\n", "line 1: expected the header of a recording"),
+            (
+                LINES[0].replace(b'"version":1', b'"version":2'),
+                "line 1: version 2 of the format; expected at most 1",
+            ),
+            (
+                LINES[0].replace(b'"version":1', b'"version":"x"'),
+                "line 1: version 'x' of the format; expected at most 1",
+            ),
+            (
+                LINES[0].replace(b"2026-01-01T00:00:00.5Z", b"yesterday"),
+                "line 1: start: 'yesterday'; expected a time such as",
+            ),
+            (
+                LINES[0].replace(b'"namespace":""', b'"namespace":7'),
+                "line 1: namespace: expected str, got int",
+            ),
+            (LINES[0] + b"{\n" + LINES[1], "line 2: not JSON: "),
+            (LINES[0] + b"\n" + LINES[1], "line 2: not JSON: "),
+            (
+                LINES[0] + LINES[1].replace(b"LISTED", b"SEEN"),
+                "line 2: type: invalid enum value 'SEEN'",
+            ),
+            (
+                LINES[0] + LINES[1].replace(b'"t":0', b'"t":-1'),
+                "line 2: t: expected int >= 0",
+            ),
+            (
+                LINES[0] + LINES[1].replace(b'"name":"a"', b'"name":""'),
+                "line 2: object: expected an apiVersion, a kind and a metadata.name",
+            ),
+            (
+                LINES[0] + LINES[1].replace(b'"uid":"a"', b'"uid":"\xff"') + LINES[2],
+                "line 2: not JSON: ",
+            ),
+            (
+                PACKED[:-8] + bytes(8),
+                "damaged gzip data after line 0: Error -3",
+            ),
+        ],
+    )
+    def test_it_is_told_in_one_line(self, data: bytes, said: str) -> None:
+        with pytest.raises(RecordingError) as error:
+            parse_recording(data, "f")
+        assert str(error.value).startswith(f"f: {said}")
+        assert "\n" not in str(error.value)
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(RecordingError, match="cannot be read: No such file"):
+            read_recording(str(tmp_path / "none"))
+
+    def test_a_place_that_cannot_be_written_to(self, tmp_path: Path) -> None:
+        with pytest.raises(RecordingError, match="cannot be written: No such file"):
+            RecordingFile(str(tmp_path / "none" / "f"))
+
+    def test_a_disk_that_is_full(self) -> None:
+        with (
+            pytest.raises(RecordingError, match="/dev/full: cannot be written: No space"),
+            RecordingFile("/dev/full") as file,
+        ):
+            file.write(WHOLE)
