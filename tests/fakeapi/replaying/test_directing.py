@@ -22,7 +22,7 @@ from tests.extender.recording.lines import CREATED, Document, a_recording, an_ob
 from tests.fakeapi.controllers.replicaset.table import a_replica_set, controlled_by
 
 DEFAULT = an_object("default", "Namespace")
-GONE_AT = {"deletionTimestamp": "2026-01-01T00:00:09Z", "deletionGracePeriodSeconds": 30}
+GONE_AT: Document = {"deletionTimestamp": "2026-01-01T00:00:09Z", "deletionGracePeriodSeconds": 30}
 
 
 def a_member(name: str, *, node: str = "", **metadata: Any) -> Document:

@@ -1,0 +1,197 @@
+"""``reprieve record`` and ``reprieve replay`` as people and scripts meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from asyncio.subprocess import Process
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from extender.recording.files import parse_recording, read_recording
+from fakeapi import FakeCluster
+from tests.commands import reprieve, start
+from tests.extender.recording.lines import an_object, header, line
+
+PATIENCE_SECONDS = 60
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    path = tmp_path / "short.jsonl"
+    path.write_bytes(
+        header("Namespace", "Pod")
+        + line(0, "LISTED", an_object("default", "Namespace"))
+        + line(0.1, "ADDED", an_object("a"))
+        + line(0.2, "ADDED", an_object("b"))
+        + line(0.3, "DELETED", an_object("a"))
+    )
+    return path
+
+
+async def lines_until(process: Process, wanted: bytes) -> bytes:
+    """Read standard output up to the line that has ``wanted`` in it."""
+    assert process.stdout is not None
+    read = b""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while wanted not in read.rpartition(b"\n")[2]:
+            read = read.rstrip(b"\n") + b"\n" + (await process.stdout.readline()).rstrip(b"\n")
+    return read.lstrip(b"\n") + b"\n"
+
+
+class TestRecord:
+    async def test_it_tells_what_happens_until_it_is_told_to_stop(
+        self, cluster: FakeCluster
+    ) -> None:
+        cluster.load([an_object("here"), an_object("n", "Node")])
+        asked = ("--server", cluster.url, "--out", "-", "--resources", "pods")
+        process = await start("record", *asked)
+        told = await lines_until(process, b'"BOOKMARK"')
+        cluster.load([an_object("new")])
+        told += await lines_until(process, b'"name":"new"')
+        process.send_signal(signal.SIGINT)
+        rest, said = await process.communicate()
+        assert process.returncode == 0, said
+        recording = parse_recording(told + rest, "f")
+        assert [(e.type, e.key) for e in recording.events if e.changes] == [
+            ("LISTED", "default/here"),
+            ("ADDED", "default/new"),
+        ]
+        assert [each.name for each in recording.header.resources] == ["pods"]
+        assert recording.events[-1].type == "BOOKMARK"
+        assert said.decode().splitlines()[-1] == "reprieve: recorded 4 events to standard output"
+
+    async def test_for_a_while_into_a_file(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl.gz"
+        for_a_while = ("--for", "300ms", "--out", str(path), "--include-sensitive")
+        done = await reprieve("record", "--kubeconfig", str(cluster.kubeconfig_path), *for_a_while)
+        assert (done.code, done.out) == (0, "")
+        recording = read_recording(str(path))
+        assert (recording.broken, recording.header.left_out) == ("", ())
+        assert {"pods", "nodes", "replicasets.apps"} <= {r.name for r in recording.header.resources}
+        assert "default" in {event.key for event in recording.events}
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("--for", "soon"), "--for: 'soon'; expected a duration such as 90s"),
+            (("--resources", "widgets"), "--resources: no resource 'widgets' can be listed"),
+            (("--kubeconfig", "x"), "--kubeconfig and --server exclude each other"),
+            (("--out", "/nowhere/f"), "--out: /nowhere/f: cannot be written: No such file"),
+        ],
+    )
+    async def test_mistakes(
+        self, cluster: FakeCluster, tmp_path: Path, arguments: tuple[str, ...], said: str
+    ) -> None:
+        out = ("--out", str(tmp_path / "f"))
+        done = await reprieve("record", "--server", cluster.url, *out, *arguments)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert said in done.err
+
+    async def test_a_server_that_is_not_there_is_a_failure(self, tmp_path: Path) -> None:
+        out = ("--out", str(tmp_path / "f"))
+        done = await reprieve("record", "--server", "http://127.0.0.1:9", *out)
+        assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+
+
+class TestFakeapiRecords:
+    async def test_it_writes_what_happens_and_a_kill_loses_little(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl.gz"
+        process = await start("fakeapi", "--port", "0", "--record", str(path))
+        url = (await lines_until(process, b"listening on")).decode().split()[-1]
+        async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_SECONDS):
+            body = an_object("late", "Namespace")
+            async with session.post(f"{url}/api/v1/namespaces", json=body) as response:
+                assert response.status == 201
+            while b"late" not in said(path):
+                await asyncio.to_thread(path.stat)
+        process.kill()
+        await process.communicate()
+        recording = read_recording(str(path))
+        assert recording.broken
+        assert ("ADDED", "late") in {(e.type, e.key) for e in recording.events}
+
+    async def test_a_place_that_cannot_be_written_to(self) -> None:
+        done = await reprieve("fakeapi", "--port", "0", "--record", "/nowhere/f")
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert "--record: /nowhere/f: cannot be written: No such file" in done.err
+
+    async def test_a_disk_that_is_full_ends_it(self) -> None:
+        done = await reprieve("fakeapi", "--port", "0", "--record", "/dev/full")
+        assert done.code == 1
+        assert (
+            done.err
+            == "reprieve: --record: /dev/full: cannot be written: No space left on device\n"
+        )
+
+
+def said(path: Path) -> bytes:
+    try:
+        return b" ".join(e.raw for e in read_recording(str(path)).events)
+    except ValueError:
+        return b""
+
+
+class TestReplay:
+    async def test_it_prints_one_json_document(self, short: Path) -> None:
+        done = await reprieve("replay", str(short), "-o", "json")
+        assert (done.code, done.err) == (0, "")
+        report = json.loads(done.out)
+        assert report["same"] is True
+        assert report["recording"]["events"] == {"LISTED": 1, "ADDED": 2, "DELETED": 1}
+        assert report["resources"]["pods"]["replayed"] == 1
+
+    async def test_for_people_in_time(self, short: Path) -> None:
+        done = await reprieve("replay", str(short), "-o", "text", "--speed", "10", "--run", "gc")
+        assert (done.code, done.err) == (0, "")
+        assert "attached: gc; events left: none" in done.out
+        assert "no differences" in done.out
+
+    async def test_with_a_port_it_serves_until_it_is_told_to_stop(self, short: Path) -> None:
+        asked = ("--port", "0", "--speed", "max", "-o", "json")
+        process = await start("replay", str(short), *asked)
+        url = (await lines_until(process, b"listening on http")).decode().split()[-1]
+        await lines_until(process, b'"same": true')
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/api/v1/pods") as pods:
+            names = [each["metadata"]["name"] for each in (await pods.json())["items"]]
+        process.send_signal(signal.SIGTERM)
+        _, errors = await process.communicate()
+        assert (names, process.returncode, errors) == (["b"], 0, b"")
+
+    async def test_a_file_that_breaks_off_is_played_with_one_warning(self, short: Path) -> None:
+        short.write_bytes(short.read_bytes()[:-20])
+        done = await reprieve("replay", str(short), "-o", "json")
+        warned = f"reprieve: {short}: breaks off in line 5; played up to there\n"
+        assert (done.code, done.err) == (0, warned)
+        assert json.loads(done.out)["resources"]["pods"]["recorded"] == 2
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("--speed", "0"), "--speed: '0'; expected max, or a number above 0"),
+            (("--run", "nodelifecycle"), "--run: part 'nodelifecycle' cannot be attached"),
+            (("--run", "x"), "--run: no control-plane part 'x'"),
+            (("--kubelet", "book"), "--kubelet: no kubelets in --run none"),
+        ],
+    )
+    async def test_mistakes(self, short: Path, arguments: tuple[str, ...], said: str) -> None:
+        done = await reprieve("replay", str(short), *arguments)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert said in done.err
+
+    async def test_a_line_that_cannot_be_played(self, short: Path) -> None:
+        bad = line(0.4, "ADDED", an_object("Not A Name"))
+        short.write_bytes(short.read_bytes() + bad)
+        done = await reprieve("replay", str(short))
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert f"{short}: line 6: " in done.err
+
+
+@pytest.mark.parametrize("command", ["record", "replay"])
+async def test_help_has_an_example(command: str) -> None:
+    done = await reprieve(command, "--help")
+    assert done.code == 0
+    assert f"Example: reprieve {command}" in done.out
