@@ -128,6 +128,14 @@ class TestFakeapiRecords:
         )
 
 
+def shorten(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def add_to(path: Path, data: bytes) -> None:
+    path.write_bytes(path.read_bytes() + data)
+
+
 def said(path: Path) -> bytes:
     try:
         return b" ".join(e.raw for e in read_recording(str(path)).events)
@@ -162,7 +170,7 @@ class TestReplay:
         assert (names, process.returncode, errors) == (["b"], 0, b"")
 
     async def test_a_file_that_breaks_off_is_played_with_one_warning(self, short: Path) -> None:
-        short.write_bytes(short.read_bytes()[:-20])
+        shorten(short)
         done = await reprieve("replay", str(short), "-o", "json")
         warned = f"reprieve: {short}: breaks off in line 5; played up to there\n"
         assert (done.code, done.err) == (0, warned)
@@ -183,8 +191,7 @@ class TestReplay:
         assert said in done.err
 
     async def test_a_line_that_cannot_be_played(self, short: Path) -> None:
-        bad = line(0.4, "ADDED", an_object("Not A Name"))
-        short.write_bytes(short.read_bytes() + bad)
+        add_to(short, line(0.4, "ADDED", an_object("Not A Name")))
         done = await reprieve("replay", str(short))
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
         assert f"{short}: line 6: " in done.err
