@@ -135,5 +135,3 @@ async def spare_collections(extender: Running, clock: Clock) -> None:
         gc.collect()
         gc.freeze()
         await clock.sleep(_SETTLING_SECONDS)
-
-

@@ -39,6 +39,7 @@ from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
 from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit
 from fakeapi.faults import FaultControl
 from fakeapi.life import Life
+from fakeapi.orders import read_book, read_orders
 from fakeapi.process import ProcessCluster
 from fakeapi.server import Server
 from fakeapi.store import DEFAULT_HISTORY
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from extender.recording.files import Recording, RecordingFile
-    from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
     from fakeapi.replaying.report import Report
 
 __all__ = ["FakeCluster", "VirtualCluster", "create_api"]
@@ -278,8 +278,8 @@ class FakeCluster(ServedCluster):
         extenders: Mapping[str, Extend] | None = None,
         upstream: str = "",
     ) -> None:
-        own, playbook = VirtualClock.like_the_host(), _read_book(kubelet)
-        outfit = _read_orders(scheduler, extender, extenders, upstream)
+        own, playbook = VirtualClock.like_the_host(), read_book(kubelet)
+        outfit = read_orders(scheduler, extender, extenders, upstream)
         given = clock or own, seed, history, Release(release), playbook
         world = create_world(*given, quirks_of(quirks), outfit)
         world.api.webhooks.hooks.update(webhooks or {})
@@ -374,33 +374,9 @@ class VirtualCluster(SocketlessCluster):
         upstream: str = "",
         start_ns: int = START_NS,
     ) -> None:
-        clock, playbook = VirtualClock(start_ns), _read_book(kubelet)
-        outfit = _read_orders(scheduler, extender, extenders, upstream)
+        clock, playbook = VirtualClock(start_ns), read_book(kubelet)
+        outfit = read_orders(scheduler, extender, extenders, upstream)
         odd = quirks_of(quirks)
         world = create_world(clock, seed, history, playbook=playbook, quirks=odd, scheduler=outfit)
         world.api.webhooks.hooks.update(webhooks or {})
         super().__init__(world, parse_run(run), clock)
-
-
-def _read_book(kubelet: Script) -> Playbook | None:
-    """Read what simulated kubelets are to play; raises ScriptError."""
-    if not kubelet:
-        return None
-    from fakeapi.controlplane.kubelet.parsing import read_playbook  # who needs it, loads it
-
-    return read_playbook(kubelet)
-
-
-def _read_orders(
-    document: Configured, url: str, insiders: Mapping[str, Extend] | None, upstream: str
-) -> SchedulerOutfit:
-    """Read what a scheduler is to go by; raises SchedulerError, UnknownReleaseError."""
-    insiders = insiders or {}
-    if not (document or url or insiders or upstream):
-        return SchedulerOutfit()
-    from fakeapi.controlplane.scheduler.parsing import read_configuration
-    from policies.upstream import NEWEST, release
-
-    urls = [*([url] if url else []), *insiders]
-    followed = release(upstream) if upstream else NEWEST
-    return SchedulerOutfit(read_configuration(document, followed, urls), insiders)

@@ -24,7 +24,7 @@ from extender.kube.connection import connect
 from extender.kube.transport import Transport, TransportError
 from extender.memory.groups import MACHINE, MeasureError
 from extender.options import Output
-from extender.serving import told_to_stop
+from extender.stopping import told_to_stop
 from policies.eviction.durations import parse_duration
 from policies.eviction.forestalling import SURE_READINGS, Terms
 from policies.eviction.releases import eviction_release
