@@ -31,6 +31,8 @@ from fakeapi.world import World
 AFTERMATH_SECONDS: Final = 1.0
 """How long what is attached goes on working after the last event."""
 
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+
 
 class ReplayError(ValueError):
     """A recording cannot be played; the text names the file, the line, and why."""
@@ -48,7 +50,7 @@ class Player:
         self._attached = attach(run)
         self._seen = Ledger(whose_deletion)
         self._director = Director(self._attached, self._seen)
-        self._skipped: Counter[str] = Counter()
+        self._early: list[RecordedEvent] = []
         self._follower = StoreFollower(world.api, self._note)
         self._began = 0.0
         self._rest: Sequence[RecordedEvent] = ()
@@ -66,11 +68,12 @@ class Player:
         events = self._recording.events
         first = list(takewhile(lambda e: e.type == "LISTED" or not e.changes, events))
         self._rest = events[len(first) :]
-        served = [event for event in first if event.changes and self._serves(event)]
-        acts = [act for event in served for act in self._director.direct(event)]
+        listed = [event for event in first if event.changes]
         try:
-            self._clear({(event.resource, event.key) for event in served})
-            self._world.load(act.document for act in acts)
+            self._clear({(event.resource, event.key) for event in listed})
+            # What custom resources there are must be known before their objects come.
+            self._load(event for event in listed if event.resource == DEFINITIONS)
+            self._load(event for event in listed if event.resource != DEFINITIONS)
         except StatusError as error:
             raise ReplayError(f"{self._recording.source}: {error}") from None
         self._began = self._world.clock.monotonic()
@@ -82,14 +85,15 @@ class Player:
             due = self._began + event.at_ns / 10**9
             if due > self._world.clock.monotonic():
                 await self._world.clock.sleep(due - self._world.clock.monotonic())
-            if event.changes and self._serves(event):
-                self._carry_out(event)
+            if event.changes:
+                self._play(event)
 
     def report(self) -> Report:
         """Compare, as things are now."""
         for act in self._director.catch_up():
             self._do(act)
-        return make_report(self._recording, self._attached, self._director, self._skipped)
+        skipped = Counter(event.resource for event in self._early)
+        return make_report(self._recording, self._attached, self._director, skipped)
 
     def end(self) -> None:
         """Take no more notice of the world."""
@@ -98,12 +102,30 @@ class Player:
     def _note(self, kind: EventType, resource: str, document: Document) -> None:
         self._seen.apply(kind, resource, document)
 
+    def _load(self, listed: Iterable[RecordedEvent]) -> None:
+        """Have what was listed there at once; keep what the world does not serve."""
+        acts: list[Act] = []
+        for event in listed:
+            if self._serves(event):
+                acts += self._director.direct(event)
+            else:
+                self._early.append(event)
+        self._world.load(act.document for act in acts)
+
+    def _play(self, event: RecordedEvent) -> None:
+        """Play an event; if the world does not serve it, that waits for its definition."""
+        if not self._serves(event):
+            self._early.append(event)
+            return
+        self._carry_out(event)
+        if event.resource == DEFINITIONS:
+            early, self._early = self._early, []
+            for each in early:
+                self._play(each)
+
     def _serves(self, event: RecordedEvent) -> bool:
-        """Tell whether the world has the kind of an event's object; count it if not."""
-        if self._world.api.kinds.of(event.api_version, event.kind) is not None:
-            return True
-        self._skipped[event.resource] += 1
-        return False
+        """Tell whether the world has the kind of an event's object."""
+        return self._world.api.kinds.of(event.api_version, event.kind) is not None
 
     def _clear(self, listed: set[tuple[str, str]]) -> None:
         """Remove what is there of the recorded resources, and was not when they were listed."""

@@ -22,6 +22,12 @@ RESOURCES = {
     "Node": RecordedResource("nodes", "v1", "Node"),
     "Pod": RecordedResource("pods", "v1", "Pod", namespaced=True),
     "ReplicaSet": RecordedResource("replicasets.apps", "apps/v1", "ReplicaSet", namespaced=True),
+    "CustomResourceDefinition": RecordedResource(
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+    ),
+    "Gadget": RecordedResource("gadgets.example.com", "example.com/v1", "Gadget", namespaced=True),
     "Widget": RecordedResource("widgets.example.com", "example.com/v1", "Widget", namespaced=True),
 }
 

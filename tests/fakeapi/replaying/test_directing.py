@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from extender.recording.files import Recording
+from extender.recording.format import EventType
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.plane import PARTS
 from fakeapi.replaying.comparing import DeletedPod
@@ -20,6 +21,7 @@ from fakeapi.replaying.parts import EFFECTS, UnplayablePartError, attach
 from fakeapi.replaying.report import Report
 from tests.extender.recording.lines import CREATED, Document, a_recording, an_object, header, line
 from tests.fakeapi.controllers.replicaset.table import a_replica_set, controlled_by
+from tests.fakeapi.replaying.evolving import gadgets
 
 DEFAULT = an_object("default", "Namespace")
 GONE_AT: Document = {"deletionTimestamp": "2026-01-01T00:00:09Z", "deletionGracePeriodSeconds": 30}
@@ -117,6 +119,24 @@ class TestNothingAttached:
         report = await played(recording, run="none")
         assert report.skipped == {"widgets.example.com": 1}
         assert report.same
+
+    @pytest.mark.parametrize("when", [(0, "LISTED"), (0, "ADDED"), (5, "ADDED")])
+    async def test_custom_objects_wait_for_their_definition(
+        self, when: tuple[float, EventType]
+    ) -> None:
+        """Of a server each resource is listed by itself, its definition sometimes last."""
+        recording = a_recording(
+            line(0, "LISTED", DEFAULT),
+            line(0, "LISTED", an_object("g", "Gadget")),
+            line(*when, gadgets()),
+            line(6, "MODIFIED", an_object("g", "Gadget", size=3)),
+            first=header("Namespace", "CustomResourceDefinition", "Gadget"),
+        )
+        async with VirtualCluster(run="none") as cluster:
+            report = await cluster.replay(recording)
+            sizes = [each["size"] for each in cluster.export() if each["kind"] == "Gadget"]
+        assert (report.resources["gadgets.example.com"].same, report.skipped) == (True, {})
+        assert sizes == [3]
 
 
 class TestReplicaSetsAttached:

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from extender.kube.client import Client
@@ -123,6 +123,7 @@ def test_a_world_that_forgets_and_is_restored_meanwhile_ends_the_same(
 
 
 @settings(max_examples=18)
+@example(1032, FAULTS[0])  # custom objects are there before anything is listed
 @given(st.integers(0, 2**32), st.sampled_from(FAULTS))
 def test_whatever_happens_to_who_records_the_end_is_that_of_the_server(
     seed: int, troubles: tuple[Fault, ...]
