@@ -17,6 +17,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from extender.recording.format import Header, RecordedResource
+from fakeapi.replaying.decisions import DecisionLog, Scheduling, compare_decisions
 from fakeapi.replaying.directing import IDENTITY, Cast
 from fakeapi.replaying.ledger import Deletion, Ledger
 from fakeapi.replaying.objects import Document, FieldPath, Place, key_of, uid_of
@@ -104,6 +105,21 @@ def compare_deletions(both: Compared) -> Deletions:
     return Deletions(_count(recorded), _count(replayed), differences)
 
 
+def compare_scheduling(both: Compared) -> Scheduling:
+    """Compare what schedulers decided of pods, of stand-ins as of those they stand in for."""
+    actors, world = both.cast.actors, both.world
+
+    def by_role(nodes: dict[str, str]) -> dict[str, str]:
+        return {actors.get(uid, uid): node for uid, node in nodes.items()}
+
+    def name(uid: str) -> str:
+        return both.recorded.names.get(uid) or world.names[uid]
+
+    of = world.decisions
+    here = DecisionLog(by_role(of.placed), by_role(of.nominated), by_role(of.preempted))
+    return compare_decisions(both.recorded.decisions, here, name)
+
+
 def _count(deletions: Sequence[Deletion]) -> dict[str, int]:
     return dict(Counter(each.hand for each in deletions))
 
@@ -180,10 +196,21 @@ def _differing(recorded: Document, there: Document, both: Compared) -> Iterator[
         ignored.add(_MANAGED)
     if uid_of(recorded) != uid_of(there):
         ignored.update(IDENTITY)
+    if not both.exact:
+        recorded, there = _by_type(recorded), _by_type(there)
     for path, one, other in _leaves(recorded, there, ()):
         by_time = not both.exact and _is_time(one) and _is_time(other)
         if path[:2] not in ignored and not by_time:
             yield ".".join(path)
+
+
+def _by_type(document: Document) -> Document:
+    """Give it with its conditions by their types: parts write them in an order of their own."""
+    status = document.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    if not isinstance(status, dict) or not isinstance(conditions, list):
+        return document
+    return {**document, "status": {**status, "conditions": {c["type"]: c for c in conditions}}}
 
 
 def _leaves(one: Any, other: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any, Any]]:

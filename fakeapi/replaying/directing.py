@@ -7,8 +7,9 @@ was recorded of it is not done but expected:
   (or under the same name) *stands in* for it, the second for the next, and so on. What others did
   to the recorded one afterwards is done to its stand-in, under that one's own identity. If none has
   come yet, it is done once one has.
-- A deletion that is a part's doing is not done. When what was deleted was seen to end, something of
-  the same controller that the part has told to go ends: its stand-in, or else who goes longest.
+- A deletion that is a part's doing is not done. When what was deleted was seen to end, something
+  that the part has told to go ends: its stand-in, or else who goes longest of the same controller
+  (of a scheduler: of all whom it preempts).
 - Fields that a part writes stay as the world has them.
 - Nothing is done to objects that a part has removed.
 
@@ -94,7 +95,7 @@ class Director:
         self.cast = Cast()
         self.left: Counter[str] = Counter()
         self._played: set[str] = set()
-        self._theirs: set[str] = set()
+        self._theirs: dict[str, str] = {}
 
     def direct(self, event: RecordedEvent) -> Iterator[Act]:
         """Take an event down, and give what is to be done now."""
@@ -132,7 +133,7 @@ class Director:
         part = self._attached.deleter(begun.hand)
         if part:
             self.left[part] += 1
-            self._theirs.add(begun.uid)
+            self._theirs[begun.uid] = begun.hand
 
     def _free_actor(self, uid: str, place: Place) -> str:
         document = self.recorded.find(uid)
@@ -156,7 +157,7 @@ class Director:
         if actor == uid:
             self._played.add(uid)
         document = self._dressed(place[0], recorded, there, actor)
-        if not self._attached.names or document != _unversioned(there):
+        if not self._attached.names or _by_anybody(document) != _by_anybody(there):
             yield Act(document)
 
     def _dressed(
@@ -170,35 +171,45 @@ class Director:
         kept = (
             *self._attached.writes(resource),
             *(IDENTITY if actor != uid else ()),
-            *(_DELETION if uid in self._theirs else ()),
+            *(_DELETION if uid in self._theirs or self._goes_by_part(actor) else ()),
         )
         for path in kept:
             copy_field(path, there, document)
         return document
 
+    def _goes_by_part(self, actor: str) -> bool:
+        """Tell whether a part has told something of the world to go, which nothing undoes."""
+        going = self.world.going.get(actor)
+        return going is not None and bool(self._attached.deleter(going.hand))
+
     def _end(self, place: Place, last: Document, *, graceful: bool) -> Iterator[Act]:
         uid = uid_of(last)
         self.cast.waiting.pop(uid, None)
-        there = self.world.find(self.cast.stand_in(uid))
+        there, hand = self.world.find(self.cast.stand_in(uid)), self._theirs.get(uid, "")
         if graceful and self._attached.ender(place[0]):
             self.left[self._attached.ender(place[0])] += 1
-        elif uid not in self._theirs:
+        elif not hand:
             if there is not None:
                 yield Act(self._dressed(place[0], last, there, uid_of(there)), removes=True)
         else:
-            going = there if there is not None and is_deleting(there) else self._longest(last)
+            going = there if there is not None and is_deleting(there) else self._longest(last, hand)
             if going is not None:
                 yield Act(going, removes=True)
 
-    def _longest(self, last: Document) -> Document | None:
-        """Give who was told to go first, of those that have the same controller."""
-        controller = controller_of(last) or {}
-        for uid in self.world.going:
-            document = self.world.find(uid)
-            other = None if document is None else controller_of(document)
-            if other is not None and other.get("uid") == controller.get("uid"):
+    def _longest(self, last: Document, hand: str) -> Document | None:
+        """Give who was told to go first, of those whom it may hit as well."""
+        for deletion in self.world.going.values():
+            document = self.world.find(deletion.uid)
+            if document is not None and self._may_hit(deletion, document, last, hand):
                 return document
         return None
+
+    def _may_hit(self, going: Deletion, document: Document, last: Document, hand: str) -> bool:
+        if self._attached.chooses(hand):
+            return going.hand == hand
+        controller = controller_of(document)
+        wanted = (controller_of(last) or {}).get("uid")
+        return controller is not None and controller.get("uid") == wanted
 
 
 def _unversioned(document: Document | None) -> Document | None:
@@ -207,3 +218,11 @@ def _unversioned(document: Document | None) -> Document | None:
         return None
     metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
     return {**document, "metadata": metadata}
+
+
+def _by_anybody(document: Document | None) -> Document | None:
+    """Give it without its version, and without who has written which field."""
+    found = _unversioned(document)
+    if found is not None:
+        found["metadata"].pop("managedFields", None)
+    return found

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from extender.recording.format import EventType
+from fakeapi.replaying.decisions import DecisionLog
 from fakeapi.replaying.objects import (
     Document,
     Place,
@@ -35,7 +36,8 @@ class Ledger:
     """What is known after the events so far. ``whose`` says who deleted an object.
 
     ``born`` are the UIDs of objects by their controller's, in the order in which they came;
-    ``going`` those that were told to go and are there. Objects without UID go by their place.
+    ``going`` those that were told to go and are there; ``names`` are the keys of
+    all pods that ever were. Objects without UID go by their place.
     """
 
     whose: Callable[[Ledger, str, Document], str]
@@ -45,6 +47,8 @@ class Ledger:
     born: dict[str, list[str]] = field(default_factory=dict)
     going: dict[str, Deletion] = field(default_factory=dict)
     deletions: list[Deletion] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    decisions: DecisionLog = field(default_factory=DecisionLog)
     _active: dict[str, set[str]] = field(default_factory=dict)
 
     def apply(self, kind: EventType, resource: str, document: Document) -> Deletion | None:
@@ -58,6 +62,9 @@ class Ledger:
             begun = Deletion(*place, uid, self.whose(self, resource, document))
             self.going[uid] = begun
             self.deletions.append(begun)
+        if resource == "pods":
+            self.names[uid] = place[1]
+            self.decisions.note(document, begun.hand if begun else "")
         if leaves:
             self._forget(place, uid)
         else:

@@ -10,6 +10,7 @@ Document: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str, str]
 """A resource's name, and ``namespace/name`` or the name alone."""
 FieldPath: TypeAlias = tuple[str, ...]
+"""Keys; ``key=value`` is that element of a list that has this value, as in ``type=Ready``."""
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -50,7 +51,10 @@ def read_field(document: Document, path: FieldPath) -> Any:
     """Give what stands at a path; None if nothing does."""
     value: Any = document
     for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, list):
+            value = _element(value, step)
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
     return value
 
 
@@ -58,14 +62,34 @@ def copy_field(path: FieldPath, origin: Document, into: Document) -> None:
     """Have a field be in one object what it is in another, absent included."""
     *way, last = path
     value = read_field(origin, path)
-    parent = into
+    parent: Any = into
     for step in way:
-        if not isinstance(parent.get(step), dict):
+        if not isinstance(parent.get(step), dict | list):
             if value is None:
                 return
-            parent[step] = {}
+            parent[step] = [] if "=" in last and step == way[-1] else {}
         parent = parent[step]
-    if value is None:
+    if isinstance(parent, list):
+        _put(parent, last, value)
+    elif value is None:
         parent.pop(last, None)
     else:
         parent[last] = value
+
+
+def _element(elements: list[Any], step: str) -> Any:
+    key, _, wanted = step.partition("=")
+    return next((each for each in elements if each.get(key) == wanted), None)
+
+
+def _put(elements: list[Any], step: str, value: Any) -> None:
+    """Put an element in its place, which is that of its type, or take it out."""
+    there = _element(elements, step)
+    if there is None and value is not None:
+        there = _element(elements, f"type={value.get('type')}")
+    if there is None:
+        elements += [] if value is None else [value]
+    elif value is None:
+        elements.remove(there)
+    else:
+        elements[elements.index(there)] = value

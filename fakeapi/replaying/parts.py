@@ -5,6 +5,8 @@
     deletes   deletions that are its doing (:mod:`fakeapi.replaying.hands`) are not played
     ends      of these resources it removes what was told to go and is done
     writes    fields, by resource: what the world has there counts, not what was recorded
+    chooses   of these deletions, whom they hit is its own choice, whoever controls them
+    lags      how many seconds it may be behind
 
 Parts that are not here cannot be attached: what they write cannot be told from what others do.
 """
@@ -16,9 +18,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from fakeapi.replaying.decisions import SCHEDULER
 from fakeapi.replaying.objects import Document, FieldPath, controller_of
 
 _NOTHING: Final[Mapping[str, tuple[FieldPath, ...]]] = MappingProxyType({})
+
+_LONGEST_BACKOFF_SECONDS: Final = 10.0
+"""How long a pod may wait that has been tried often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,16 @@ class PartEffects:
     deletes: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     writes: Mapping[str, tuple[FieldPath, ...]] = field(default_factory=lambda: _NOTHING)
+    chooses: tuple[str, ...] = ()
+    lags: float = 1.0
+
+
+def _conditions(*types: str) -> tuple[FieldPath, ...]:
+    return tuple(("status", "conditions", f"type={each}") for each in types)
+
+
+def _status(*names: str) -> tuple[FieldPath, ...]:
+    return tuple(("status", name) for name in names)
 
 
 EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
@@ -80,7 +96,30 @@ EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
             makes=(Made("leases.coordination.k8s.io", namespace="kube-node-lease"),),
             deletes=("kubelet",),
             ends=("pods",),
-            writes={"pods": (("status",),), "nodes": (("status",),)},
+            writes={
+                "pods": (
+                    *_status("phase", "reason", "message", "startTime", "observedGeneration"),
+                    *_status("hostIP", "hostIPs", "podIP", "podIPs"),
+                    *_status("initContainerStatuses", "containerStatuses"),
+                    *_conditions("PodReadyToStartContainers", "Initialized", "Ready"),
+                    *_conditions("ContainersReady"),
+                    ("status", "conditions", "reason=TerminationByKubelet"),
+                ),
+                "nodes": (("status",),),
+            },
+        ),
+        SCHEDULER: PartEffects(
+            deletes=(SCHEDULER,),
+            writes={
+                "pods": (
+                    ("spec", "nodeName"),
+                    ("status", "nominatedNodeName"),
+                    *_conditions("PodScheduled"),
+                    ("status", "conditions", "reason=PreemptionByScheduler"),
+                )
+            },
+            chooses=(SCHEDULER,),
+            lags=_LONGEST_BACKOFF_SECONDS + 1.0,
         ),
     }
 )
@@ -106,6 +145,15 @@ class Attached:
     def deleter(self, hand: str) -> str:
         """Name the part that a hand is; "" if its deletions are played."""
         return next((name for name in self.names if hand in EFFECTS[name].deletes), "")
+
+    @property
+    def aftermath_seconds(self) -> float:
+        """How long what is attached goes on working after the last event."""
+        return max((EFFECTS[name].lags for name in self.names), default=1.0)
+
+    def chooses(self, hand: str) -> bool:
+        """Tell whether a hand's deletions hit whom a part chooses, whoever controls them."""
+        return any(hand in EFFECTS[name].chooses for name in self.names)
 
     def ender(self, resource: str) -> str:
         """Name the part that removes what was told to go; "" if removals are played."""

@@ -28,9 +28,6 @@ from fakeapi.replaying.parts import attach
 from fakeapi.replaying.report import Report, make_report
 from fakeapi.world import World
 
-AFTERMATH_SECONDS: Final = 1.0
-"""How long what is attached goes on working after the last event."""
-
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -54,6 +51,11 @@ class Player:
         self._follower = StoreFollower(world.api, self._note)
         self._began = 0.0
         self._rest: Sequence[RecordedEvent] = ()
+
+    @property
+    def aftermath_seconds(self) -> float:
+        """How long what is attached goes on working after the last event."""
+        return self._attached.aftermath_seconds
 
     @property
     def seconds(self) -> float:
@@ -173,9 +175,9 @@ async def replay(player: Player, clock: VirtualClock) -> Report:
     try:
         if clock.factor:
             await playing
-            await clock.sleep(AFTERMATH_SECONDS * max(clock.factor, 1.0))
+            await clock.sleep(player.aftermath_seconds * max(clock.factor, 1.0))
         else:
-            await clock.advance(player.seconds + AFTERMATH_SECONDS)
+            await clock.advance(player.seconds + player.aftermath_seconds)
             await playing
         return player.report()
     finally:

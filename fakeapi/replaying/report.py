@@ -14,7 +14,9 @@ from fakeapi.replaying.comparing import (
     ResourceDifferences,
     compare_deletions,
     compare_objects,
+    compare_scheduling,
 )
+from fakeapi.replaying.decisions import SCHEDULER, Scheduling
 from fakeapi.replaying.directing import Director
 from fakeapi.replaying.objects import owners_of
 from fakeapi.replaying.parts import Attached
@@ -38,7 +40,8 @@ class Report(Struct, frozen=True, rename="camel"):
     """What came of a replay.
 
     ``left`` counts the events that were left to parts; ``skipped`` those of resources that the
-    world does not serve. ``resources`` are compared as they are at last. ``same``: nothing differs.
+    world does not serve. ``resources`` are compared as they are at last. ``scheduling`` is
+    what was decided, where a scheduler is attached. ``same``: nothing differs.
     """
 
     recording: Replayed
@@ -48,6 +51,7 @@ class Report(Struct, frozen=True, rename="camel"):
     notes: list[str]
     resources: dict[str, ResourceDifferences]
     deletions: Deletions
+    scheduling: Scheduling | None
     same: bool
 
 
@@ -58,7 +62,12 @@ def make_report(
     both = Compared(director.recorded, director.world, director.cast, exact=not attached.names)
     resources = compare_objects(recording.header, both)
     deletions = compare_deletions(both)
-    same = all(each.same for each in resources.values()) and not deletions.differences
+    scheduling = compare_scheduling(both) if SCHEDULER in attached.names else None
+    same = (
+        all(each.same for each in resources.values())
+        and not deletions.differences
+        and (scheduling is None or scheduling.same)
+    )
     return Report(
         _replayed(recording),
         list(attached.names),
@@ -67,6 +76,7 @@ def make_report(
         list(_notes(recording, attached, director)),
         {name: each for name, each in resources.items() if name not in skipped},
         deletions,
+        scheduling,
         same,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from fakeapi.replaying.decisions import Decisions
 from fakeapi.replaying.report import Report
 
 _SHOWN = 10
@@ -21,7 +22,7 @@ def report_table(report: Report) -> RenderableType:
         found = len(each.only_recorded), len(each.only_replayed), len(each.changed)
         there = str(each.recorded), str(each.replayed)
         counts.add_row(name, *there, *(str(count or "") for count in found))
-    return Group(*_heading(report), counts, *_deletions(report), *_differences(report))
+    return Group(*_heading(report), counts, *_decisions(report), *_differences(report))
 
 
 def _heading(report: Report) -> Iterator[str]:
@@ -46,6 +47,20 @@ def _deletions(report: Report) -> Iterator[str]:
             yield f"pods deleted, {label}: {told}"
 
 
+def _decisions(report: Report) -> Iterator[str]:
+    yield from _deletions(report)
+    for label, each in _scheduling(report):
+        if each.recorded or each.replayed:
+            yield f"pods {label}: {each.recorded} recorded, {each.replayed} here"
+
+
+def _scheduling(report: Report) -> Iterator[tuple[str, Decisions]]:
+    if report.scheduling is not None:
+        yield "placed", report.scheduling.placed
+        yield "nominated", report.scheduling.nominated
+        yield "preempted", report.scheduling.preempted
+
+
 def _differences(report: Report) -> Iterator[str]:
     if report.same:
         yield "no differences"
@@ -62,6 +77,12 @@ def _differences(report: Report) -> Iterator[str]:
         for each in report.deletions.differences
     ]
     yield from _some("pods deleted otherwise", pods)
+    for label, decided in _scheduling(report):
+        texts = [
+            f"{d.name}: recorded {d.recorded or 'not'}, here {d.replayed or 'not'}"
+            for d in decided.differences
+        ]
+        yield from _some(f"pods {label} otherwise", texts)
 
 
 def _some(label: str, texts: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,144 @@
+"""Makes tests/recorded/preemption.jsonl.gz: a full cluster in which pods are preempted.
+
+    .venv/bin/python -m tests.conformance.build scheduler
+    .venv/bin/python -m tests.recorded.preemption
+
+Who decides is a real kube-scheduler that offers one candidate at a time, and ``reprieve serve`` as
+its extender, which searches the whole cluster. Three urgent pods take the place of one batch pod
+each, a huge one that of two pods, whose ReplicaSets replace them: the web pod preempts again, the
+batch pods wait for a node that comes at last, as does one that may not preempt. There are no
+kubelets: who makes it lets victims go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.conformance.build import program
+from tests.conformance.objects import NAMESPACE, Document
+from tests.conformance.scheduling.kube_scheduler import ONE_NODE
+from tests.conformance.scheduling.pods import budget, host, newcomer, resident
+from tests.conformance.scheduling.releases import RELEASES
+from tests.conformance.scheduling.stage import Setting, Stage, stage
+from tests.fakeapi.controllers.replicaset.table import a_replica_set
+
+FILE = Path(__file__).with_name("preemption.jsonl.gz")
+RELEASE: Final = "1.37"
+RUN: Final = "gc,namespaces,replicaset"
+NODES: Final = 8
+
+_FOLLOWED: Final = "namespaces,nodes,priorityclasses,poddisruptionbudgets,replicasets.apps,pods"
+_RECORD: Final = (sys.executable, "-c", "from fakeapi.cli import main; main()", "record")
+_BETWEEN_SECONDS: Final = 0.05
+_PAUSE_SECONDS: Final = 3.0
+"""Longer than a pod's first two backoffs together, so that nobody is waiting for one."""
+_QUIET: Final = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "quiet"},
+    "value": 100,
+    "preemptionPolicy": "Never",
+}
+
+
+def residents() -> Iterable[Document]:
+    """Fill each node: with a web pod, and a batch pod; the last batch pod may not be disrupted."""
+    for n in range(NODES):
+        yield host(f"node-{n}", cpu="4")
+        yield resident(f"web-{n}", f"node-{n}", "2", 50, started=n + 1, labels={"app": "web"})
+        labels = {"app": "batch", **({"held": "yes"} if n == NODES - 1 else {})}
+        yield resident(f"batch-{n}", f"node-{n}", "2", 5, started=n + 1, labels=labels)
+    yield budget("held", 0, {"held": "yes"})
+
+
+def workload(name: str, priority: int) -> Document:
+    """Give a ReplicaSet that adopts the residents of its name."""
+    document = a_replica_set(name, namespace=NAMESPACE, replicas=NODES, labels={"app": name})
+    pod = newcomer(name, "2", priority)
+    document["spec"]["template"]["spec"] = pod["spec"]
+    return document
+
+
+async def play(there: Stage) -> None:
+    """Have pods come, and victims go."""
+    for n in range(3):
+        await there.world.create(newcomer(f"urgent-{n}"))
+        await _make_room(there, f"urgent-{n}", victims=1)
+    await there.world.create(newcomer("huge", "4", 1000))
+    await _make_room(there, "huge", victims=3)
+    quiet = newcomer("quiet")
+    quiet["spec"]["priorityClassName"] = "quiet"
+    await there.world.create(quiet)
+    await there.refused("quiet")
+    await asyncio.sleep(_PAUSE_SECONDS)
+    there.load(host("node-new", cpu="12"))
+    await there.world.until(lambda: not unplaced(there))
+    await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _make_room(there: Stage, preemptor: str, victims: int) -> None:
+    await there.nominated(preemptor)
+    await there.told_to_go(victims)
+    await there.let_go()
+    await there.placed(preemptor)
+    await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def unplaced(there: Stage) -> list[str]:
+    """Name the pods that have no node."""
+    pods = there.world.all("Pod")
+    return [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
+
+
+async def make(path: Path) -> None:
+    """Live that life, and record it as anybody would."""
+    setting = Setting(ONE_NODE, serving={"search": "cluster"}, run=RUN)
+    async with stage(program(RELEASES[RELEASE]), RELEASE, setting) as there:
+        there.load(_QUIET, *residents())
+        for name, priority in (("web", 50), ("batch", 5)):
+            there.load(workload(name, priority))
+        await there.world.until(lambda: _adopted(there) == 2 * NODES)
+        async with _recording(there.cluster.url, path):
+            await play(there)
+
+
+def _adopted(there: Stage) -> int:
+    return sum("ownerReferences" in pod["metadata"] for pod in there.world.all("Pod"))
+
+
+@asynccontextmanager
+async def _recording(server: str, path: Path) -> AsyncIterator[None]:
+    """Record a server, from the moment that everything has been listed."""
+    _unlink(path)
+    options = ("--server", server, "--resources", _FOLLOWED, "--out", str(path))
+    process = await asyncio.create_subprocess_exec(*_RECORD, *options)
+    try:
+        await _begun(process, path)
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _begun(process: Process, path: Path) -> None:
+    """Return when there is a header: nothing else tells that all has been listed."""
+    while process.returncode is None and not _is_begun(path):  # noqa: ASYNC110 - files tell nobody
+        await asyncio.sleep(_BETWEEN_SECONDS)
+
+
+def _unlink(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _is_begun(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+if __name__ == "__main__":
+    asyncio.run(make(FILE))
