@@ -135,11 +135,12 @@ class Cluster:
 
         return record_world(self.world, str(path))
 
-    async def replay(self, recording: str | Path | Recording) -> Report:
+    async def replay(self, recording: str | Path | Recording, head_start: float = 0.0) -> Report:
         """Play a recording, and compare what came of it; the parts that run are attached to it.
 
         What it follows begins as it was listed. If the clock stands still it is moved on for as
-        long as the recording took, and a second; else all is played at its pace. See
+        long as the recording took, and a second; else all is played at its pace. Who watches
+        has ``head_start`` seconds to learn what there was at the beginning. See
         docs/record-replay.md. Raises RecordingError, ReplayError, UnplayablePartError, and
         TypeError for a clock of the cluster's maker's.
         """
@@ -151,7 +152,7 @@ class Cluster:
             raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
         if not isinstance(recording, Recording):
             recording = read_recording(str(recording))
-        return await replay(Player(self.world, recording, self._run), clock)
+        return await replay(Player(self.world, recording, self._run), clock, head_start)
 
     def local_transport(self, agent: str = "") -> LocalTransport:
         """Give a transport to the API without sockets; ``agent`` is the User-Agent it bears."""

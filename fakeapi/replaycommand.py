@@ -10,7 +10,7 @@ import asyncio
 import sys
 from asyncio import FIRST_COMPLETED
 from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -20,28 +20,41 @@ import typer
 from extender.config import ConfigError
 from extender.options import OutputForm, show
 from extender.stopping import told_to_stop
+from extender.verdict import Search
 from fakeapi.controlplane.plane import UnknownPartError, parse_run
+from fakeapi.partoptions import check_part, check_scheduler, given, named
+from policies.eviction.durations import parse_duration
+from policies.upstream import UnknownReleaseError
 
 if TYPE_CHECKING:
     from extender.recording.files import Recording  # who needs it, loads it
+    from fakeapi.harness import Cluster
+    from fakeapi.insider import Reprieve
     from fakeapi.replaying.report import Report
 
 EXAMPLE: Final = "Example: reprieve replay events.jsonl.gz --run replicaset"
 AT_ONCE: Final = "max"
+IN_PROCESS: Final = "reprieve"
 
-_SPEED: Final = "So many times as fast as it was; max: at once. Default: max; with --port, 1."
+_SPEED: Final = (
+    "So many times as fast as it was; max: at once. Default: max; with --port or --extender URL, 1."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was asked for on the command line; ``speed`` None is at once."""
+    """What was asked for on the command line; ``speed`` None is at once.
 
-    run: str
+    ``orders`` are what attached parts go by, as clusters take them; ``reprieve`` is an extender in
+    this process. ``head_start`` is in seconds of the host's time.
+    """
+
     speed: float | None
     address: tuple[str, int] | None
-    seed: int
-    kubelet: bytes
     kubeconfig_out: Path | None
+    orders: dict[str, Any]
+    reprieve: Reprieve | None = None
+    head_start: float = 0.0
 
 
 def replay_events(
@@ -59,23 +72,51 @@ def replay_events(
         Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
     ] = None,
     kubelet: Annotated[
-        Path | None,
-        typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play."),
-    ] = None,
+        str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
+    ] = "",
+    extender: Annotated[
+        str,
+        typer.Option(
+            "--extender", metavar="URL|reprieve", help="Whom the scheduler asks; or Reprieve here."
+        ),
+    ] = "",
+    search: Annotated[
+        Search, typer.Option("--search", help="How Reprieve here searches, if it is asked.")
+    ] = Search.OFFERED,
+    scheduler_config: Annotated[
+        str,
+        typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
+    ] = "",
+    upstream: Annotated[
+        str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
+    ] = "",
+    head_start: Annotated[
+        str,
+        typer.Option("--head-start", metavar="DURATION", help="For who watches, to catch up: 10s."),
+    ] = "",
     seed: Annotated[int, typer.Option("--seed", help="For UIDs and generated names.")] = 0,
     output: OutputForm = None,
 ) -> None:
     """Play a recording into a fresh fakeapi, and say what is different in the end."""
     from extender.recording.files import RecordingError, read_recording
     from fakeapi.controlplane.kubelet.outfits import ScriptError
+    from fakeapi.controlplane.scheduler.outfits import SchedulerError
     from fakeapi.replaying.parts import UnplayablePartError, attach
     from fakeapi.replaying.player import ReplayError
 
     try:
         attach(parse_run(run))
         address = None if port is None else (host, port)
-        pace = _read_speed(speed or ("1" if address else AT_ONCE))
-        wanted = Wanted(run, pace, address, seed, _book(kubelet, run), kubeconfig_out)
+        asked = _Asked(extender, search, scheduler_config, upstream)
+        pace = _read_speed(speed, at_once=address is None and not asked.elsewhere)
+        if asked.elsewhere and pace is None:
+            raise ConfigError(
+                "--speed: max; an extender elsewhere answers in time; expected a number"
+            )
+        orders = {"run": run, "seed": seed, "kubelet": given("--kubelet", kubelet, "kubelet", run)}
+        reprieve = _hire(asked, run, orders)
+        lead = _read_head_start(head_start)
+        wanted = Wanted(pace, address, kubeconfig_out, orders, reprieve, lead)
         recording = read_recording(file)
         if recording.broken:
             _say(f"{recording.broken}; played up to there")
@@ -83,12 +124,50 @@ def replay_events(
     except (UnknownPartError, UnplayablePartError) as error:
         raise ConfigError(f"--{error}") from None
     except ScriptError as error:
-        raise ConfigError(f"--kubelet: {kubelet}: {error}") from None
+        raise ConfigError(f"--kubelet: {named(kubelet)}: {error}") from None
+    except SchedulerError as error:
+        raise ConfigError(f"--scheduler-config: {named(scheduler_config)}: {error}") from None
+    except UnknownReleaseError as error:
+        raise ConfigError(f"--upstream: {error}") from None
     except (RecordingError, ReplayError) as error:
         raise ConfigError(str(error)) from None
 
 
-def _read_speed(text: str) -> float | None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a scheduler is told, as it was typed."""
+
+    extender: str
+    search: Search
+    configuration: str
+    upstream: str
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether an extender is asked that is not in this process."""
+        return self.extender not in ("", IN_PROCESS)
+
+
+def _hire(asked: _Asked, run: str, orders: dict[str, Any]) -> Reprieve | None:
+    """Add to ``orders`` what a scheduler goes by, and give Reprieve if that is its extender."""
+    given_file = given("--scheduler-config", asked.configuration, "scheduler", run)
+    url = asked.extender if asked.elsewhere else ""
+    check_scheduler(run, {"--extender": url, "--upstream": asked.upstream})
+    orders |= {"scheduler": given_file, "extender": url, "upstream": asked.upstream}
+    if asked.extender != IN_PROCESS:
+        return None
+    check_part("--extender", "scheduler", run)
+    from fakeapi.insider import REPRIEVE, Reprieve  # takes a second
+    from policies.upstream import NEWEST, release
+
+    reprieve = Reprieve(asked.search, release(asked.upstream) if asked.upstream else NEWEST)
+    orders["extenders"] = {REPRIEVE: reprieve}
+    return reprieve
+
+
+def _read_speed(text: str, *, at_once: bool) -> float | None:
+    """Read a speed; nothing is ``at_once``, or else as fast as it was."""
+    text = text or (AT_ONCE if at_once else "1")
     if text == AT_ONCE:
         return None
     try:
@@ -100,15 +179,13 @@ def _read_speed(text: str) -> float | None:
     return speed
 
 
-def _book(path: Path | None, run: str) -> bytes:
-    if path is None:
-        return b""
-    if "kubelet" not in parse_run(run):
-        raise ConfigError(f"--kubelet: no kubelets in --run {run}; expected 'kubelet' in it")
+def _read_head_start(text: str) -> float:
+    if not text:
+        return 0.0
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"--kubelet: {path}: {error.strerror or error}") from None
+        return max(parse_duration(text), 0) / 10**9
+    except ValueError:
+        raise ConfigError(f"--head-start: {text!r}; expected a duration such as 10s") from None
 
 
 async def _replay(recording: Recording, wanted: Wanted, output: OutputForm) -> None:
@@ -118,10 +195,15 @@ async def _replay(recording: Recording, wanted: Wanted, output: OutputForm) -> N
         await _replay_served(recording, wanted, output)
         return
     start = recording.header.start_ns
-    async with VirtualCluster(
-        run=wanted.run, seed=wanted.seed, kubelet=wanted.kubelet, start_ns=start
-    ) as cluster:
-        _tell(await cluster.replay(recording), output)
+    async with (
+        VirtualCluster(start_ns=start, **wanted.orders) as cluster,
+        _followed(cluster, wanted.reprieve),
+    ):
+        _tell(await cluster.replay(recording, wanted.head_start), output)
+
+
+def _followed(cluster: Cluster, reprieve: Reprieve | None) -> AbstractAsyncContextManager[None]:
+    return nullcontext() if reprieve is None else reprieve.following(cluster)
 
 
 async def _replay_served(recording: Recording, wanted: Wanted, output: OutputForm) -> None:
@@ -131,14 +213,7 @@ async def _replay_served(recording: Recording, wanted: Wanted, output: OutputFor
 
     clock = VirtualClock(recording.header.start_ns)
     host, port = wanted.address or ("127.0.0.1", 0)
-    cluster = FakeCluster(
-        run=wanted.run,
-        seed=wanted.seed,
-        host=host,
-        port=port,
-        clock=clock,
-        kubelet=wanted.kubelet,
-    )
+    cluster = FakeCluster(host=host, port=port, clock=clock, **wanted.orders)
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(cluster)
@@ -150,7 +225,9 @@ async def _replay_served(recording: Recording, wanted: Wanted, output: OutputFor
         if wanted.address is not None:
             print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - as servers promise
         clock.run(wanted.speed or 0.0)
-        report = await _unless_stopped(cluster.replay(recording), stop)
+        await stack.enter_async_context(_followed(cluster, wanted.reprieve))
+        lead = wanted.head_start * (wanted.speed or 1.0)
+        report = await _unless_stopped(cluster.replay(recording, lead), stop)
         if report is not None:
             clock.run(1.0)
             _tell(report, output)

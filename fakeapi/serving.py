@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +24,15 @@ from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
 from fakeapi.controlplane.kubelet.outfits import ScriptError
-from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError, parse_run
+from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError
 from fakeapi.controlplane.scheduler.outfits import SchedulerError
 from fakeapi.harness import FakeCluster
+from fakeapi.partoptions import check_scheduler, contents, given, named
 from policies.spreading.quirks import UnknownModeError
 from policies.upstream import UnknownReleaseError
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
 _QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
-_WHO_READS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 _RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
 
 
@@ -98,9 +98,9 @@ def serve_fakeapi(
     """Serve a Kubernetes API from this process."""
     services = dict(_read_service(text) for text in service or ())
     try:
-        script = _given("--kubelet", kubelet, "kubelet", run)
-        configuration = _given("--scheduler-config", scheduler_config, "scheduler", run)
-        _check_scheduler(run, {"--extender": extender, "--upstream": upstream})
+        script = given("--kubelet", kubelet, "kubelet", run)
+        configuration = given("--scheduler-config", scheduler_config, "scheduler", run)
+        check_scheduler(run, {"--extender": extender, "--upstream": upstream})
     except UnknownPartError as error:
         raise ConfigError(str(error)) from None
 
@@ -132,34 +132,11 @@ def serve_fakeapi(
     except UnknownModeError as error:
         raise ConfigError(f"--{error}") from None
     except ScriptError as error:
-        raise ConfigError(f"--kubelet: {_named(kubelet)}: {error}") from None
+        raise ConfigError(f"--kubelet: {named(kubelet)}: {error}") from None
     except SchedulerError as error:
-        raise ConfigError(f"--scheduler-config: {_named(scheduler_config)}: {error}") from None
+        raise ConfigError(f"--scheduler-config: {named(scheduler_config)}: {error}") from None
     except UnknownReleaseError as error:
         raise ConfigError(f"--upstream: {error}") from None
-
-
-def _given(option: str, path: str, part: str, run: str) -> bytes:
-    """Read a file that only one part reads; raises ConfigError and UnknownPartError."""
-    if not path:
-        return b""
-    _check_part(option, part, run)
-    return _contents(option, path)
-
-
-def _check_scheduler(run: str, given: Mapping[str, str]) -> None:
-    for option, value in given.items():
-        if value:
-            _check_part(option, "scheduler", run)
-    url = given["--extender"]
-    if url and not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--extender: {url!r}; expected http://HOST:PORT, perhaps with a path")
-
-
-def _check_part(option: str, part: str, run: str) -> None:
-    if part not in parse_run(run):
-        nobody = f"no {_WHO_READS[part]} in --run {run}"
-        raise ConfigError(f"{option}: {nobody}; expected '{part}' in it, or 'all'")
 
 
 def _read_service(text: str) -> tuple[str, str]:
@@ -217,20 +194,9 @@ def _record(cluster: FakeCluster, path: str, stack: AsyncExitStack) -> asyncio.T
 
 def _plan_faults(cluster: FakeCluster, file: str) -> None:
     try:
-        cluster.world.management.faults.read(_contents("--faults", file))
+        cluster.world.management.faults.read(contents("--faults", file))
     except PlanError as error:
-        raise ConfigError(f"--faults: {_named(file)}: {error}") from None
-
-
-def _contents(option: str, file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{option}: {_named(file)}: {error.strerror or error}") from None
-
-
-def _named(file: str) -> str:
-    return "standard input" if file == "-" else file
+        raise ConfigError(f"--faults: {named(file)}: {error}") from None
 
 
 async def _start(cluster: FakeCluster, stack: AsyncExitStack) -> None:

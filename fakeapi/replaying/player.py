@@ -78,11 +78,11 @@ class Player:
             self._load(event for event in listed if event.resource != DEFINITIONS)
         except StatusError as error:
             raise ReplayError(f"{self._recording.source}: {error}") from None
-        self._began = self._world.clock.monotonic()
         self._follower.begin()
 
     async def play(self) -> None:
-        """Play what follows, each at its time. Raises ReplayError."""
+        """Play what follows, each at its time from now on. Raises ReplayError."""
+        self._began = self._world.clock.monotonic()
         for event in self._rest:
             due = self._began + event.at_ns / 10**9
             if due > self._world.clock.monotonic():
@@ -165,12 +165,15 @@ class Player:
         return any(each.name == "namespaces" for each in self._recording.header.resources)
 
 
-async def replay(player: Player, clock: VirtualClock) -> Report:
+async def replay(player: Player, clock: VirtualClock, head_start: float = 0.0) -> Report:
     """Play at a clock's pace or, if it stands still, as fast as can be, and compare.
 
+    Who watches the world has ``head_start`` seconds to learn what there was at the beginning.
     Raises ReplayError.
     """
     player.begin()
+    if head_start:
+        await (clock.sleep(head_start) if clock.factor else clock.advance(head_start))
     playing = asyncio.create_task(player.play())
     try:
         if clock.factor:

@@ -19,6 +19,8 @@ from fakeapi import FakeCluster
 from fakeapi.cli import main
 from tests.commands import reprieve, start
 from tests.extender.recording.lines import an_object, header, line
+from tests.fakeapi.replaying.test_preemption import FILE as PREEMPTION_FILE
+from tests.fakeapi.replaying.test_preemption import ONE_CANDIDATE
 
 PATIENCE_SECONDS = 60
 
@@ -142,6 +144,30 @@ class TestReplay:
         _, errors = await process.communicate()
         assert (names, process.returncode, errors) == (["b"], 0, b"")
 
+    async def test_reprieve_decides_again_what_it_was_asked(self, tmp_path: Path) -> None:
+        config = tmp_path / "config.yaml"
+        config.write_text(json.dumps({"profiles": ONE_CANDIDATE}))
+        attached = (
+            "--run",
+            "scheduler,replicaset",
+            "--extender",
+            "reprieve",
+            "--search",
+            "cluster",
+        )
+        given = ("--scheduler-config", str(config), "--upstream", "1.37")
+        done = await reprieve("replay", str(PREEMPTION_FILE), *attached, *given, "-o", "json")
+        assert done.code == 0
+        report = json.loads(done.out)
+        assert report["same"] is True
+        assert report["scheduling"]["preempted"] == {
+            "recorded": 6,
+            "replayed": 6,
+            "differences": [],
+        }
+        asked = [json.loads(each) for each in done.err.splitlines()]
+        assert sum(each["event"] == "preempt" for each in asked) == 5
+
     async def test_a_file_that_breaks_off_is_played_with_one_warning(self, short: Path) -> None:
         shorten(short)
         done = await reprieve("replay", str(short), "-o", "json")
@@ -177,6 +203,16 @@ MISTAKES = [
     ("replay SHORT --run nodelifecycle", "--run: part 'nodelifecycle' cannot be attached"),
     ("replay SHORT --run x", "--run: no control-plane part 'x'"),
     ("replay SHORT --kubelet book", "--kubelet: no kubelets in --run none"),
+    ("replay SHORT --extender http://h", "--extender: no scheduler in --run none"),
+    ("replay SHORT --extender reprieve", "--extender: no scheduler in --run none"),
+    ("replay SHORT --run scheduler --extender h", "--extender: 'h'; expected http://"),
+    (
+        "replay SHORT --run scheduler --extender http://h --speed max",
+        "--speed: max; an extender elsewhere answers in time; expected a number",
+    ),
+    ("replay SHORT --run scheduler --upstream 1.2", "--upstream: unknown Kubernetes release"),
+    ("replay SHORT --run scheduler --scheduler-config /nowhere", "--scheduler-config: /nowhere:"),
+    ("replay SHORT --head-start soon", "--head-start: 'soon'; expected a duration such as 10s"),
     ("replay /nowhere/f", "/nowhere/f: cannot be read: No such file"),
     ("replay BAD", "line 6: "),
 ]

@@ -11,12 +11,13 @@ import pytest
 from extender.recording.files import read_recording
 from extender.verdict import Search
 from fakeapi import VirtualCluster
+from fakeapi.insider import Reprieve
 from fakeapi.replaying.report import Report
 from policies.upstream import release
-from tests.fakeapi.controlplane.scheduler.reprieving import Reprieve
 from tests.fakeapi.controlplane.scheduler.stages import X, configured
 
-PREEMPTION = read_recording(str(Path(__file__).parents[2] / "recorded" / "preemption.jsonl.gz"))
+FILE = Path(__file__).parents[2] / "recorded" / "preemption.jsonl.gz"
+PREEMPTION = read_recording(str(FILE))
 UPSTREAM = "1.37"
 ONE_CANDIDATE = [
     {

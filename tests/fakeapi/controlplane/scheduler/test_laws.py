@@ -17,10 +17,10 @@ from extender.kube.pods import decode_pod
 from extender.verdict import Search
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
+from fakeapi.insider import Reprieve
 from policies import Snapshot, assemble, decide_filter, decide_preemption
 from policies.model import Pod
 from policies.upstream import NEWEST
-from tests.fakeapi.controlplane.scheduler.reprieving import Reprieve
 from tests.fakeapi.controlplane.scheduler.stages import (
     Document,
     SchedulerStage,

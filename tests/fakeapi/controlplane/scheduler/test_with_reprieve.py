@@ -10,8 +10,8 @@ import pytest
 
 from extender.verdict import Search
 from fakeapi import VirtualCluster
+from fakeapi.insider import Reprieve
 from policies.upstream import release
-from tests.fakeapi.controlplane.scheduler.reprieving import Reprieve
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
     X,

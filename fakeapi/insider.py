@@ -1,4 +1,10 @@
-"""Reprieve itself as an extender in the same world: its service, its informers, no sockets."""
+"""Reprieve itself as an extender in the same world: its service, its informers, no sockets.
+
+reprieve = Reprieve(Search.CLUSTER)
+async with VirtualCluster(run="scheduler", extenders={REPRIEVE: reprieve}) as cluster:
+async with reprieve.following(cluster):
+...
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Final
 
 from extender.app import respond
 from extender.cluster import LiveCluster
@@ -15,11 +22,14 @@ from extender.kube.informers import end
 from extender.kube.logs import quiet_log
 from extender.service import Asked, Service
 from extender.verdict import Search
-from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.outfits import Call, Reply
+from fakeapi.harness import Cluster
 from policies.rules import Rules
 from policies.upstream import NEWEST, Release
 from policies.vectorized import Vectorized
+
+REPRIEVE: Final = "http://reprieve"
+"""A URL for it in a scheduler's configuration; nobody listens there."""
 
 
 class Reprieve:
@@ -34,16 +44,17 @@ class Reprieve:
         """Answer as the HTTP server does."""
         arrived = self.service.clock.monotonic()
         response = await respond(self.service, Asked(call.verb, call.body, arrived))
-        assert isinstance(response.body, bytes)
+        if not isinstance(response.body, bytes):
+            raise TypeError(f"an answer of the service is not bytes: {response.body!r}")
         return Reply(response.status, response.body)
 
     @asynccontextmanager
-    async def following(self, cluster: VirtualCluster) -> AsyncIterator[None]:
+    async def following(self, cluster: Cluster) -> AsyncIterator[None]:
         """Follow a cluster while the block runs."""
-        transport, clock = cluster.local_transport("reprieve"), cluster.clock
+        transport, clock = cluster.local_transport("reprieve"), cluster.world.clock
         engine = Vectorized(self._rules)
         live = LiveCluster(clock.monotonic, engine.follow)
-        rng = Random(1)
+        rng = Random(1)  # noqa: S311 - jitter
         feeds = informers(live, Client(transport), self._rules, clock, rng, log=quiet_log())
         self.service = Service(live, engine, clock, self._search, feeds=feeds)
         tasks = [asyncio.create_task(feed.run()) for feed in feeds.values()]

@@ -1,0 +1,51 @@
+"""Options that only one part of the control plane reads, and files that options name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from extender.config import ConfigError
+from fakeapi.controlplane.plane import parse_run
+
+_WHO_READS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
+
+
+def given(option: str, path: str, part: str, run: str) -> bytes:
+    """Read a file that only one part reads; raises ConfigError and UnknownPartError."""
+    if not path:
+        return b""
+    check_part(option, part, run)
+    return contents(option, path)
+
+
+def check_scheduler(run: str, given: Mapping[str, str]) -> None:
+    """Check options that only a scheduler reads; raises ConfigError and UnknownPartError."""
+    for option, value in given.items():
+        if value:
+            check_part(option, "scheduler", run)
+    url = given["--extender"]
+    if url and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--extender: {url!r}; expected http://HOST:PORT, perhaps with a path")
+
+
+def check_part(option: str, part: str, run: str) -> None:
+    """Check that the part runs that reads an option; raises ConfigError, UnknownPartError."""
+    if part not in parse_run(run):
+        nobody = f"no {_WHO_READS[part]} in --run {run}"
+        raise ConfigError(f"{option}: {nobody}; expected '{part}' in it, or 'all'")
+
+
+def contents(option: str, file: str) -> bytes:
+    """Read a file that an option names; raises ConfigError."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{option}: {named(file)}: {error.strerror or error}") from None
+
+
+def named(file: str) -> str:
+    """Give what messages call a file."""
+    return "standard input" if file == "-" else file
