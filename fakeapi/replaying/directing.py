@@ -96,10 +96,12 @@ class Director:
         self.left: Counter[str] = Counter()
         self._played: set[str] = set()
         self._theirs: dict[str, str] = {}
+        self._owed: list[Document] = []
 
     def direct(self, event: RecordedEvent) -> Iterator[Act]:
         """Take an event down, and give what is to be done now."""
         if not event.changes:
+            yield from self.catch_up()
             return
         document = event.document()
         place, uid = (event.resource, event.key), uid_of(document)
@@ -120,7 +122,15 @@ class Director:
             yield from self._change(place, document, new=event.type in ("LISTED", "ADDED"))
 
     def catch_up(self) -> Iterator[Act]:
-        """Find stand-ins for those who wait, and do to them what was done meanwhile."""
+        """Find stand-ins for those who wait, and do to them what was done meanwhile.
+
+        Who ended before a part had told anybody to go has somebody end now.
+        """
+        for last in tuple(self._owed):
+            going = self._longest(last, self._theirs[uid_of(last)])
+            if going is not None:
+                self._owed.remove(last)
+                yield Act(going, removes=True)
         for uid, place in tuple(self.cast.waiting.items()):
             actor = self._free_actor(uid, place)
             if actor:
@@ -195,6 +205,14 @@ class Director:
             going = there if there is not None and is_deleting(there) else self._longest(last, hand)
             if going is not None:
                 yield Act(going, removes=True)
+            elif self._comes_later(hand):
+                self._owed.append(last)
+
+    def _comes_later(self, hand: str) -> bool:
+        """Tell whether a part that chooses has told fewer to go than were seen to end."""
+        ended = sum(self._theirs.get(uid) == hand for uid in self.recorded.gone)
+        told = sum(deletion.hand == hand for deletion in self.world.deletions)
+        return self._attached.chooses(hand) and told < ended
 
     def _longest(self, last: Document, hand: str) -> Document | None:
         """Give who was told to go first, of those whom it may hit as well."""

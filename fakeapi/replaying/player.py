@@ -87,8 +87,7 @@ class Player:
             due = self._began + event.at_ns / 10**9
             if due > self._world.clock.monotonic():
                 await self._world.clock.sleep(due - self._world.clock.monotonic())
-            if event.changes:
-                self._play(event)
+            self._play(event)
 
     def report(self) -> Report:
         """Compare, as things are now."""
@@ -116,11 +115,11 @@ class Player:
 
     def _play(self, event: RecordedEvent) -> None:
         """Play an event; if the world does not serve it, that waits for its definition."""
-        if not self._serves(event):
+        if event.changes and not self._serves(event):
             self._early.append(event)
             return
         self._carry_out(event)
-        if event.resource == DEFINITIONS:
+        if event.changes and event.resource == DEFINITIONS:
             early, self._early = self._early, []
             for each in early:
                 self._play(each)

@@ -108,6 +108,25 @@ async def test_whom_it_preempts_ends_when_the_recorded_victim_did() -> None:
     assert report.resources["pods"].only_replayed == ["default/dear"]
 
 
+async def test_an_end_that_comes_before_the_preemption_is_made_up_for() -> None:
+    """Streams come one by one, and here the scheduler may be slower than it was."""
+    there = a_resident("there", "n-1", 1)
+    recording = a_recording(
+        *(line(0, "LISTED", each) for each in (DEFAULT, a_host("n-1"), there)),
+        line(2, "MODIFIED", preempted(there, **GONE_AT)),
+        line(3, "DELETED", preempted(there, **GONE_AT)),
+        line(3.1, "ADDED", urgent()),
+        *landed("n-1", at=5),
+        first=NODES_TOO,
+    )
+    async with VirtualCluster(run="scheduler") as cluster:
+        report = await cluster.replay(recording)
+        names = [each["metadata"]["name"] for each in cluster.export() if each["kind"] == "Pod"]
+    assert names == ["urgent"]
+    assert report.scheduling is not None
+    assert report.scheduling.placed == report.scheduling.preempted == Decisions(1, 1)
+
+
 async def test_what_is_written_of_a_victim_does_not_call_it_back() -> None:
     """Here it is told to go before the recording comes to that."""
     there = a_resident("there", "n-1", 1)
