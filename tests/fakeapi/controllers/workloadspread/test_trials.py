@@ -6,8 +6,10 @@
 3. In quiet times the status says what there is, and nothing is in flight.
 4. In adaptive mode no pod waits long for a zone that is closed.
 
-They hold however often the controller is killed between its writes, or its requests fail; and but
-for the second law, whatever is done to webhooks.
+They hold however often the controller is killed between its writes, or its requests fail. A webhook
+that is cut off after it has noted that a pod comes or goes may be wrong for as long as such notes
+last, as upstream's is: then the first two laws are asked for again once the workload has grown from
+nothing.
 """
 
 from __future__ import annotations

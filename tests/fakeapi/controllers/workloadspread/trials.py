@@ -3,9 +3,9 @@
 Between acts things come to rest. A quiet world is *in order*: each subset is full before the next
 one has a pod. What happens is drawn so that order is asked for: pods are told to go, by deletion or
 eviction; numbers change; the controller is killed, or its requests fail. In adaptive lives a zone
-fails, too, which undoes the order; so does a webhook that is cut off after it has promised a place
-to a pod, which others have to leave free for a while. There order is asked for once all is well
-and the workload has grown again from nothing.
+fails, too, which undoes the order; so does a webhook that is cut off after it has noted that a pod
+comes, or goes, which then does not. There order is asked for once all is well and the workload has
+grown again from nothing.
 """
 
 from __future__ import annotations
