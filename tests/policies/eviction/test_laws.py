@@ -23,7 +23,7 @@ from policies.eviction.signals import PRESSURES, Pressure, Signal
 from policies.eviction.stats import FilesystemStats, MemoryStats, NodeStats, PodStats, ProcessStats
 from policies.eviction.thresholds import Threshold
 from policies.eviction.values import quantity, share
-from tests.evictions import SECOND, Kubelet, container, disk, evictable, scratch, uses
+from tests.evictions import SECOND, Kubelet, bound, container, disk, evictable, node, scratch, uses
 
 TRANSITIONS = (0, 20, 60)
 
@@ -149,6 +149,25 @@ def test_a_pressure_is_reported_for_the_transition_period_and_no_longer(life: Li
         assert recently <= set(sync.state.pressures)
         if sync.outcome not in (Outcome.UNMEASURED, Outcome.REFUSED):
             assert recently == set(sync.state.pressures)
+
+
+@given(
+    st.integers(2, 300),
+    st.lists(st.tuples(st.integers(1, 120), st.sampled_from([False, False, True])), min_size=2),
+)
+def test_a_pressure_does_not_flap_within_the_transition_period(
+    period: int, moments: list[tuple[int, bool]]
+) -> None:
+    short, enough = "500Mi", "2Gi"
+    limits = (bound("memory.available<1Gi"),)
+    kubelet = Kubelet(planned(Configuration(limits, transition_ns=period * SECOND)))
+    at, last = 0, None
+    for later, is_short in moments:
+        at += later
+        last = at if is_short else last
+        sync = kubelet.sees(at, node(memory=short if is_short else enough, at=at), {}, None)
+        under_pressure = last is not None and at - last < period
+        assert set(sync.state.pressures) == ({Pressure.MEMORY} if under_pressure else set())
 
 
 @given(lives)
