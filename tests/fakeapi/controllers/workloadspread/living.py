@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Final
 
@@ -20,7 +20,7 @@ from fakeapi.controlplane.plane import SPREAD_WEBHOOKS
 from fakeapi.faults import fault
 from tests.fakeapi.controllers.workloadspread.fuse import AGENT, Process
 from tests.fakeapi.controllers.workloadspread.objects import Document
-from tests.fakeapi.controllers.workloadspread.trials import MOST_REPLICAS, Act, Trial
+from tests.fakeapi.controllers.workloadspread.trials import MOST_REPLICAS, Act, Trial, draw
 from tests.fakeapi.controllers.workloadspread.zones import (
     ZONES,
     Zones,
@@ -215,3 +215,14 @@ async def live(trial: Trial) -> None:
     """Live a trial from its beginning."""
     async with zones(run="replicaset", seed=trial.seed) as world:
         await Life(trial, world).live()
+
+
+async def live_each(seeds: Iterable[int]) -> None:
+    """Draw and live a trial of each seed; who breaks a law is named."""
+    for seed in seeds:
+        trial = draw(seed)
+        try:
+            await live(trial)
+        except AssertionError as error:
+            error.add_note(f"seed {seed}: {trial}")
+            raise

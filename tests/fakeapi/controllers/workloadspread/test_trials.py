@@ -18,8 +18,7 @@ from typing import Final
 
 import pytest
 
-from tests.fakeapi.controllers.workloadspread.living import live
-from tests.fakeapi.controllers.workloadspread.trials import draw
+from tests.fakeapi.controllers.workloadspread.living import live_each
 
 SEEDS: Final = 20
 AT_ONCE: Final = 5
@@ -27,10 +26,4 @@ AT_ONCE: Final = 5
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 async def test_laws(first: int) -> None:
-    for seed in range(first, first + AT_ONCE):
-        trial = draw(seed)
-        try:
-            await live(trial)
-        except AssertionError as error:
-            error.add_note(f"seed {seed}: {trial}")
-            raise
+    await live_each(range(first, first + AT_ONCE))
