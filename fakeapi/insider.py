@@ -17,6 +17,7 @@ from typing import Final
 from extender.app import respond
 from extender.cluster import LiveCluster
 from extender.feeds import informers
+from extender.journal import Journal
 from extender.kube.client import Client
 from extender.kube.informers import end
 from extender.kube.logs import quiet_log
@@ -35,9 +36,15 @@ REPRIEVE: Final = "http://reprieve"
 class Reprieve:
     """What ``reprieve serve`` runs, called in this process; it must follow a cluster first."""
 
-    def __init__(self, search: Search = Search.OFFERED, release: Release = NEWEST) -> None:
+    def __init__(
+        self,
+        search: Search = Search.OFFERED,
+        release: Release = NEWEST,
+        journal: Journal | None = None,
+    ) -> None:
         self._search = search
         self._rules = Rules(release)
+        self._journal = journal or Journal()
         self.service: Service
 
     async def __call__(self, call: Call) -> Reply:
@@ -56,7 +63,9 @@ class Reprieve:
         live = LiveCluster(clock.monotonic, engine.follow)
         rng = Random(1)  # noqa: S311 - jitter
         feeds = informers(live, Client(transport), self._rules, clock, rng, log=quiet_log())
-        self.service = Service(live, engine, clock, self._search, feeds=feeds)
+        self.service = Service(
+            live, engine, clock, self._search, feeds=feeds, journal=self._journal
+        )
         tasks = [asyncio.create_task(feed.run()) for feed in feeds.values()]
         for feed in feeds.values():
             await feed.wait_settled()
