@@ -9,8 +9,10 @@ from extender.cli import Embedded, build, run
 from extender.config import ConfigError
 from extender.recording import command as recording
 from extender.spreadcommands import validate_commands
-from fakeapi import demo, replaycommand, standalone
+from fakeapi import replaycommand, standalone
 from fakeapi.api.podspecs import pod_spec_faults
+from fakeapi.demo import command as demo
+from fakeapi.demo import questions
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import UnknownScenarioError, scenario
 from fakeapi.serving import EXAMPLE, serve_fakeapi
@@ -25,12 +27,12 @@ async def embedded_cluster(name: str) -> AsyncIterator[Embedded]:
         raise ConfigError(f"--embedded: {error}") from None
     async with FakeCluster(run="none") as cluster:
         cluster.load(objects)
-        witness = demo.Witness()
-        console = demo.wide_console()
+        witness = questions.Witness()
+        console = questions.wide_console()
         yield Embedded(
             cluster.local_transport(),
             witness,
-            lambda extender: demo.tell(extender, witness, console),
+            lambda extender: questions.tell(extender, witness, console),
         )
 
 
@@ -42,5 +44,5 @@ def run_commands() -> None:
     app.command("record", epilog=recording.EXAMPLE)(recording.record_events)
     app.command("replay", epilog=replaycommand.EXAMPLE)(replaycommand.replay_events)
     app.add_typer(validate_commands(pod_spec_faults), name="validate")
-    app.command("demo", epilog="Example: reprieve demo")(demo.main)
+    app.command("demo", epilog=demo.EXAMPLE)(demo.show_demo)
     run(app)

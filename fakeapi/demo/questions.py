@@ -1,4 +1,4 @@
-"""``make demo``: kube-scheduler's questions, put to the extender over HTTP and explained.
+"""``reprieve demo questions``: kube-scheduler's questions, put to the extender and explained.
 
 A fake API server holds the demo cluster; the extender follows it as it would follow a real one.
 Then come three requests that were captured from a real kube-scheduler, and a few of our own in its
@@ -7,7 +7,6 @@ words. Every table is made from the very decision that was sent.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
-import structlog
 from rich.console import Console
 from rich.rule import Rule
 
@@ -33,7 +31,6 @@ from policies import decide_preemption
 from policies.decision import FilterDecision
 
 _SHOWN_BYTES = 300
-_WARNING = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class Witness(Journal):
         self.last = answer
 
 
-async def demo(console: Console) -> None:
+async def ask_questions(console: Console) -> None:
     """Start a cluster and the extender on it, and tell the story on ``console``."""
     async with FakeCluster(run="none") as cluster:
         objects = scenario("demo")
@@ -179,9 +176,3 @@ def _offer_all(pod: dict[str, Any], extender: Running) -> bytes:
 
 def _encoded(document: dict[str, Any]) -> bytes:
     return json.dumps(document).encode()
-
-
-def main() -> None:
-    """Run the demo, with nothing on the screen beside it but warnings."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
-    asyncio.run(demo(wide_console()))

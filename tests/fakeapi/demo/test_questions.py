@@ -6,12 +6,12 @@ from io import StringIO
 
 from rich.console import Console
 
-from fakeapi.demo import demo
+from fakeapi.demo.questions import ask_questions
 
 
 async def told() -> str:
     text = StringIO()
-    await demo(Console(file=text, width=140, highlight=False))
+    await ask_questions(Console(file=text, width=140, highlight=False))
     return text.getvalue()
 
 

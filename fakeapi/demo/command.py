@@ -1,0 +1,98 @@
+"""``reprieve demo``: the loop, or kube-scheduler's questions."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Annotated, Final
+
+import structlog
+import typer
+from rich.console import Console
+from rich.rule import Rule
+
+from extender.config import ConfigError
+from fakeapi.demo.directing import Director, Outcome
+from fakeapi.demo.questions import ask_questions, wide_console
+from fakeapi.demo.screens import console_for_people, screen_on
+from fakeapi.demo.staging import served
+from fakeapi.demo.summary import sum_up
+from fakeapi.demo.tables import summary_tables
+from fakeapi.scenarios.loop import loop_story
+
+EXAMPLE: Final = "Example: reprieve demo"
+
+_PACE: Final = 2.0
+_FASTEST: Final = 10.0
+"""Beyond, kubelets would seem silent, and the extender late, for a moment's load on the machine."""
+
+_WARNING: Final = 30
+_NEXT: Final = """\
+Where to look next:
+  reprieve demo questions                 questions of a real kube-scheduler, explained
+  reprieve explain preempt --help         such decisions about a cluster of yours, from files
+  README.md, "Beside a kube-scheduler"    how a real one is told to ask
+  docs/testing-your-extender.md           this scheduler in front of your own extender"""
+
+
+class StoryName(Enum):
+    """What is shown."""
+
+    LOOP = "loop"
+    QUESTIONS = "questions"
+
+
+def show_demo(
+    story: Annotated[
+        StoryName,
+        typer.Argument(
+            metavar="STORY", help="loop: a whole cluster lives; questions: decisions, explained."
+        ),
+    ] = StoryName.LOOP,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="For the loop's UIDs, names and dice; default 0.")
+    ] = None,
+    speed: Annotated[
+        float | None,
+        typer.Option("--speed", metavar="X", help="How much faster the loop's clock runs; 2."),
+    ] = None,
+) -> None:
+    """Show what Reprieve does; fails if the loop is not closed."""
+    # Nothing on the screen beside the story but warnings.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
+    if story is StoryName.QUESTIONS:
+        if seed is not None or speed is not None:
+            raise ConfigError("demo questions: the same each time; expected no --seed, no --speed")
+        asyncio.run(ask_questions(wide_console()))
+        return
+    pace = _PACE if speed is None else speed
+    if not 0 < pace <= _FASTEST:
+        raise ConfigError(f"--speed: {pace:g}; expected more than 0, and {_FASTEST:g} at most")
+    outcome = asyncio.run(play_loop(console_for_people(), seed or 0, pace))
+    if outcome.missing:
+        raise typer.Exit(1)
+
+
+async def play_loop(console: Console, seed: int, pace: float) -> Outcome:
+    """Play the loop and sum it up on ``console``."""
+    story = loop_story()
+    async with served(story, seed, pace) as (stage, addresses):
+        console.print(f"fakeapi listens on {addresses.server}, reprieve on {addresses.extender}")
+        console.print(f"The cluster's clock runs {pace:g} times as fast as yours.")
+        with screen_on(console, story) as screen:
+            outcome = await Director(stage, story, screen).play()
+    console.print()
+    console.print(summary_tables(sum_up(outcome.sight, story, pace)))
+    tell_end(console, outcome)
+    return outcome
+
+
+def tell_end(console: Console, outcome: Outcome) -> None:
+    """Say where to look next, or what is missing."""
+    console.print(Rule())
+    if not outcome.missing:
+        console.print(_NEXT, markup=False, soft_wrap=True)
+        return
+    console.print(f"The loop was not closed. It stopped where {outcome.chapter.value}; missing:")
+    for line in outcome.missing:
+        console.print(f"  {line}", markup=False, soft_wrap=True)

@@ -1,0 +1,119 @@
+"""Pods, nodes and Events as they are seen in what an API server answers.
+
+Decoding is partial: nothing is read that the story does not tell. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from extender.kube.metadata import ObjectMeta
+from extender.kube.workloadspread.pods import MATCHED, read_injection
+from fakeapi.controlplane.shapes import Condition, Taint, find_condition
+from fakeapi.demo.sights import SeenEvent, SeenNode, SeenPod
+
+MEMORY_PRESSURE: Final = "MemoryPressure"
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    priority: int = 0
+
+
+class _PodStatus(msgspec.Struct, rename="camel"):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    nominated_node_name: str = ""
+    conditions: list[Condition] | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: _PodSpec
+    status: _PodStatus
+
+
+class _NodeSpec(msgspec.Struct):
+    taints: list[Taint] | None = None
+
+
+class _NodeStatus(msgspec.Struct):
+    conditions: list[Condition] | None = None
+
+
+class _Node(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: _NodeSpec
+    status: _NodeStatus
+
+
+class _About(msgspec.Struct):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    metadata: ObjectMeta
+    involved_object: _About
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str | None = None
+
+
+_pods = msgspec.json.Decoder(_Pod)
+_nodes = msgspec.json.Decoder(_Node)
+_events = msgspec.json.Decoder(_Event)
+
+
+def read_pod(raw: msgspec.Raw | bytes) -> SeenPod:
+    """Read a pod as the API server has it."""
+    pod = _pods.decode(raw)
+    meta, status = pod.metadata, pod.status
+    owner = meta.controller
+    injected = read_injection((meta.annotations or {}).get(MATCHED))
+    return SeenPod(
+        meta.uid,
+        meta.key,
+        f"{meta.namespace}/{owner.name}" if owner else "",
+        injected.subset if injected else "",
+        pod.spec.priority,
+        pod.spec.node_name,
+        status.nominated_node_name,
+        status.phase,
+        _is_true(status.conditions, "Ready"),
+        meta.deleting,
+        status.reason,
+        status.message,
+    )
+
+
+def read_node(raw: msgspec.Raw | bytes) -> SeenNode:
+    """Read a node as the API server has it."""
+    node = _nodes.decode(raw)
+    conditions = node.status.conditions
+    return SeenNode(
+        node.metadata.name,
+        node.metadata.labels or {},
+        _is_true(conditions, "Ready"),
+        _is_true(conditions, MEMORY_PRESSURE),
+        tuple(f"{taint.key}:{taint.effect}" for taint in node.spec.taints or ()),
+    )
+
+
+def read_event(raw: msgspec.Raw | bytes) -> SeenEvent:
+    """Read an Event; later ones come later in order, by the second and by their names."""
+    event = _events.decode(raw)
+    about = event.involved_object
+    key = f"{about.namespace}/{about.name}" if about.namespace else about.name
+    # Names end with the nanosecond of the Event.
+    order = event.last_timestamp or "", event.metadata.name.rpartition(".")[2]
+    return SeenEvent(key, about.uid, event.reason, event.message, order)
+
+
+def _is_true(conditions: list[Condition] | None, type_: str) -> bool:
+    found = find_condition(conditions, type_)
+    return found is not None and found.status == "True"

@@ -1,0 +1,78 @@
+"""Where the story is shown: on one screen that is refreshed, or line after line.
+
+A terminal that can move its cursor gets the screen; a pipe, a file and a dumb terminal get lines.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final, Protocol
+
+from rich.console import Console
+from rich.live import Live
+
+from fakeapi.demo.chapters import Chapter
+from fakeapi.demo.sights import Sight
+from fakeapi.demo.tables import screen
+from fakeapi.scenarios.loop import Story
+
+_WIDTH: Final = 140
+_SHOWN_LINES: Final = 10
+
+
+class Screen(Protocol):
+    """Shows how the story goes on."""
+
+    def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
+        """Show a sight, and what is new in it."""
+        ...
+
+
+class LineScreen:
+    """Prints what is new, each line with its second on the cluster's clock."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._chapter: Chapter | None = None
+
+    def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
+        """Print lines; a chapter's headline comes before its first one."""
+        headline = () if chapter is self._chapter else (f"== {chapter.value}",)
+        self._chapter = chapter
+        for line in (*headline, *news):
+            self._console.print(f"{sight.seconds:5.1f} s  {line}", markup=False, soft_wrap=True)
+
+
+class LiveScreen:
+    """Keeps one screen current."""
+
+    def __init__(self, story: Story, live: Live) -> None:
+        self._story = story
+        self._live = live
+        self._lines: deque[str] = deque(maxlen=_SHOWN_LINES)
+
+    def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
+        """Draw the screen anew."""
+        self._lines.extend(news)
+        self._live.update(screen(chapter, sight, self._story, tuple(self._lines)), refresh=True)
+
+
+def console_for_people() -> Console:
+    """Give a console on stdout; what is no terminal is wide enough for tables."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(width=_WIDTH, highlight=False)
+
+
+def screen_on(console: Console, story: Story) -> AbstractContextManager[Screen]:
+    """Give the screen that a console is good for."""
+    if console.is_terminal and not console.is_dumb_terminal:
+        return _live(console, story)
+    return nullcontext(LineScreen(console))
+
+
+@contextmanager
+def _live(console: Console, story: Story) -> Iterator[Screen]:
+    with Live(console=console, auto_refresh=False) as live:
+        yield LiveScreen(story, live)

@@ -1,0 +1,120 @@
+"""The stage: a cluster with all its controllers, and the extender that its scheduler asks.
+
+The extender is what ``reprieve serve`` runs, on a free port of the loopback interface, and is asked
+over HTTP as anybody's would be. Cluster and extender need to know of each other: the extender
+begins, and follows the cluster once that is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from extender.config import Config, Deadlines
+from extender.kube.client import Client
+from extender.kube.clock import Clock, SystemClock
+from extender.kube.transport import Request, Response, Stream, Transport
+from extender.serving import running
+from extender.verdict import Search
+from fakeapi.controlplane.scheduler.trace import Trace
+from fakeapi.demo.witnessing import Witness
+from fakeapi.harness import FakeCluster
+from fakeapi.scenarios.loop import Story
+
+RUN: Final = "gc,namespaces,disruption,nodelifecycle,replicaset,workloadspread,kubelet,scheduler"
+"""The parts of the control plane that the story needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where the story is played: a way to the API server, its clock, and who takes things down.
+
+    ``patience_seconds`` is how long a chapter may take, on that clock.
+    """
+
+    client: Client
+    clock: Clock
+    trace: Trace
+    witness: Witness
+    patience_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the API server and the extender listen."""
+
+    server: str
+    extender: str
+
+
+def scheduler_configuration(extender: str) -> dict[str, Any]:
+    """Give the KubeSchedulerConfiguration of the README, for an extender at a URL.
+
+    The one difference: an answer may take half a minute, should the machine be busy.
+    """
+    preemption = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
+    return {
+        "profiles": [{"pluginConfig": [{"name": "DefaultPreemption", "args": preemption}]}],
+        "extenders": [
+            {
+                "urlPrefix": extender,
+                "preemptVerb": "preempt",
+                "nodeCacheCapable": True,
+                "ignorable": False,
+                "httpTimeout": "30s",
+            }
+        ],
+    }
+
+
+@asynccontextmanager
+async def served(story: Story, seed: int, pace: float) -> AsyncIterator[tuple[Stage, Addresses]]:
+    """Give a stage on which ``pace`` seconds pass in each of ours, until the block ends."""
+    way, witness = LateTransport(), Witness()
+    rng = Random(seed)  # noqa: S311 - jitter of reconnects
+    config = Config(port=0, search=Search.CLUSTER, deadline_milliseconds=Deadlines(preempt=10_000))
+    async with running(config, way, SystemClock(), rng, witness) as extender:
+        witness.service = extender.service
+        async with FakeCluster(
+            run=RUN,
+            seed=seed,
+            kubelet=story.kubelet,
+            scheduler=scheduler_configuration(extender.url),
+        ) as cluster:
+            cluster.clock.run(pace)
+            way.lead_to(cluster.local_transport("reprieve"))
+            await extender.wait_synced()
+            taken_down = cluster.scheduler.trace, witness
+            stage = Stage(cluster.client, cluster.clock, *taken_down, 60.0 * max(pace, 1.0))
+            yield stage, Addresses(cluster.url, extender.url)
+
+
+class LateTransport:
+    """A way to an API server that is known later; until then requests wait."""
+
+    def __init__(self) -> None:
+        self._way: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
+
+    def lead_to(self, way: Transport) -> None:
+        """Say where it leads."""
+        self._way.set_result(way)
+
+    async def request(self, request: Request) -> Response:
+        """Send and await the whole answer. Raises TransportError."""
+        return await (await asyncio.shield(self._way)).request(request)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        """Send and read the answer while it arrives. Raises TransportError on entering."""
+        way = await asyncio.shield(self._way)
+        async with way.stream(request) as stream:
+            yield stream
+
+    async def close(self) -> None:
+        """Give back every connection."""
+        if self._way.done():
+            await self._way.result().close()

@@ -1,0 +1,135 @@
+"""The story for people: one screen while it is played, tables when it is over.
+
+Pure: sights and summaries become what rich renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from extender.tables import plain_table
+from fakeapi.demo.chapters import Chapter
+from fakeapi.demo.sights import SeenNode, SeenPod, Sight
+from fakeapi.demo.summary import Summary
+from fakeapi.scenarios.loop import POOL, Story
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def screen(chapter: Chapter, sight: Sight, story: Story, lines: Sequence[str]) -> RenderableType:
+    """Show the cluster as it is, who waits, and ``lines``, the last things that have happened."""
+    head = Text.assemble((chapter.value, "bold"), f"   {sight.seconds:.0f} s")
+    told = (Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines)
+    return Group(head, _nodes(sight, story), _waiting(sight, story), *told)
+
+
+def _nodes(sight: Sight, story: Story) -> Table:
+    table = plain_table("node", POOL, "zone", "pods", "state")
+    for node in sight.nodes:
+        pods = [pod for pod in sight.pods if pod.node == node.name]
+        coming = [pod for pod in sight.pods if not pod.node and pod.nominated == node.name]
+        shown = [_pod(pod, story) for pod in sorted(pods, key=lambda pod: pod.key)]
+        shown += [Text(f"← {_short(pod, story)}", "yellow") for pod in coming]
+        table.add_row(
+            node.name,
+            node.labels.get(POOL, ""),
+            node.labels.get(_ZONE, ""),
+            Text("  ").join(shown),
+            _state(node),
+        )
+    return table
+
+
+def _pod(pod: SeenPod, story: Story) -> Text:
+    name = _short(pod, story)
+    if pod.evicted:
+        return Text(f"{name} evicted", "red")
+    if pod.going:
+        return Text(name, "red strike")
+    if not pod.ready:
+        return Text(name, "italic")
+    return Text(name, "bold green" if pod.key in story.coming else "")
+
+
+def _short(pod: SeenPod, story: Story) -> str:
+    return (pod.key if pod.key in story.coming else pod.workload).rpartition("/")[2]
+
+
+def _state(node: SeenNode) -> Text:
+    if node.short_of_memory:
+        return Text("short of memory", "red")
+    return Text("ready" if node.ready else "not ready", "dim")
+
+
+def _waiting(sight: Sight, story: Story) -> Text:
+    waiting = [pod for pod in sight.pods if pod.active and not pod.node]
+    if not waiting:
+        return Text("nobody waits for a node", "dim")
+    names = sorted(_short(pod, story) for pod in waiting)
+    return Text(f"wait for a node: {', '.join(names)}", "yellow")
+
+
+def summary_tables(summary: Summary) -> RenderableType:
+    """Show who was preempted and spared, who came instead, who was evicted, and the calls."""
+    return Group(*_parts(summary))
+
+
+def _parts(summary: Summary) -> Iterator[RenderableType]:
+    yield _headed(
+        "Preempted, and spared",
+        ("for", "on", "goes", "decided by", "PDBs broken", "spared, and why"),
+        (
+            (
+                each.preemptor,
+                each.node,
+                "\n".join(each.victims),
+                each.why,
+                str(each.budgets_broken),
+                "\n".join(each.spared) or "nobody",
+            )
+            for each in summary.preemptions
+        ),
+    )
+    yield _headed(
+        "Made by ReplicaSets since",
+        ("pods", "subset", "what became of them"),
+        (("\n".join(each.pods), each.subset, each.fate) for each in summary.replacements),
+    )
+    yield _headed(
+        "Evicted by kubelets",
+        ("pod", "on", "because"),
+        ((each.pod, each.node, each.why) for each in summary.evictions),
+    )
+    yield _headed(
+        "Asked of the extender",
+        ("verb", "calls", "verdicts", "deciding", "there and back", "noted"),
+        (
+            (
+                each.verb,
+                str(each.count),
+                each.verdicts,
+                f"{each.deciding:.1f} ms",
+                f"{each.round_trip:.1f} ms",
+                _first(each.notes),
+            )
+            for each in summary.calls
+        ),
+    )
+
+
+def _first(notes: Sequence[str]) -> str:
+    more = len(notes) - 1
+    return f"{notes[0]} (and {more} more)" if more > 0 else "".join(notes)
+
+
+def _headed(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> RenderableType:
+    table = plain_table(*columns)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return Group(Rule(title, align="left"), table)
