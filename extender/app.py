@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -26,6 +27,7 @@ from extender.front.connections import Connection
 from extender.kube.decoding import ObjectError
 from extender.metrics import CONTENT_TYPE
 from extender.service import Asked, NotReadyError, Service, UnknownVerbError
+from extender.tracing import PARENT_HEADERS, Course, Outcome, Stage
 from extender.verbs import VERBS
 from extender.wire import WireError
 
@@ -92,15 +94,32 @@ def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         verb = request.match_info["verb"]
         request_id = _given_id(request) or f"{id_prefix}-{next(numbers)}"
+        asked = Asked(verb, b"", 0.0, request_id, Course(_parent(service, request)))
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            response = await _answer(service, verb, request, request_id, body_limit)
+            response = await _answer(service, request, asked, body_limit)
         response.headers[REQUEST_ID] = request_id
-        service.metrics.requests.labels(
-            verb if verb in VERBS else "unknown", str(response.status)
-        ).inc()
+        known = verb if verb in VERBS else "unknown"
+        service.metrics.requests.labels(known, str(response.status)).inc()
+        _trace(service, replace(asked, verb=known), response)
         return response
 
     return handle
+
+
+def _parent(service: Service, request: web.Request) -> Mapping[str, str]:
+    if service.tracer is None:
+        return {}
+    return {name: request.headers[name] for name in PARENT_HEADERS if name in request.headers}
+
+
+def _trace(service: Service, asked: Asked, response: web.Response) -> None:
+    if service.tracer is None:
+        return
+    ended = service.clock.monotonic()
+    problem = "" if response.status == 200 else (response.text or "").strip()
+    outcome = Outcome(asked.verb, asked.request_id, response.status, problem, ended)
+    # Behind what is written down of the answer, for which nobody waits either.
+    asyncio.get_running_loop().call_soon(service.tracer.answered, asked.course, outcome)
 
 
 def _given_id(request: web.Request) -> str:
@@ -109,11 +128,13 @@ def _given_id(request: web.Request) -> str:
 
 
 async def _answer(
-    service: Service, verb: str, request: web.Request, request_id: str, body_limit: int
+    service: Service, request: web.Request, asked: Asked, body_limit: int
 ) -> web.Response:
+    verb, course = asked.verb, asked.course
     try:
-        arrived = service.clock.monotonic()
+        course.arrived = service.clock.monotonic()
         body = await _body(request)
+        course.ends[Stage.READING] = service.clock.monotonic()
     except web.HTTPRequestEntityTooLarge:
         problem = f"the body is larger than the limit of {body_limit} bytes"
         return _refusal(service, verb, 413, problem)
@@ -123,7 +144,7 @@ async def _answer(
         return _refusal(service, verb, 408, "the connection ended before the body did")
     except Exception as error:  # noqa: BLE001 - as in respond
         return _internal_error(service, verb, error)
-    return await respond(service, Asked(verb, body, arrived, request_id))
+    return await respond(service, replace(asked, body=body, arrived=course.arrived))
 
 
 async def respond(service: Service, asked: Asked) -> web.Response:

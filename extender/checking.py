@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
-from extender.config import Config, ConfigError, ReadConfig, filter_faults, find_policy, read_config
+from extender.config import (
+    Config,
+    ConfigError,
+    ReadConfig,
+    Tracing,
+    filter_faults,
+    find_policy,
+    read_config,
+)
 from extender.front.certificates import CertificateError, identity
 from extender.kube.clock import Clock
 from policies.upstream import UnknownReleaseError, release
+
+_PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
 
 
 def served_config(path: Path | None, given: Mapping[str, Any], clock: Clock) -> Config:
@@ -50,7 +62,9 @@ def served_faults(config: Config, now: float, place: Callable[[str], str]) -> It
         find_policy(config.policy)
     except ConfigError as error:
         yield from (f"{place('policy')}: {fault}" for fault in error.faults)
+    yield from (place(fault) for fault in _prefix_faults(config.path_prefixes))
     yield from _certificate_faults(config, now, place)
+    yield from (place(fault) for fault in _tracing_faults(config.tracing))
 
 
 def plain_faults(config: Config, place: Callable[[str], str]) -> Iterator[str]:
@@ -68,6 +82,43 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _prefix_faults(prefixes: Iterable[str]) -> Iterator[str]:
+    served: set[str] = set()
+    for index, prefix in enumerate(prefixes):
+        place, path = f"pathPrefixes[{index}]", prefix.strip("/")
+        if not _PREFIX.fullmatch(prefix):
+            yield f"{place}: {prefix!r}; expected a path such as /scheduler, of plain characters"
+        elif path in served:
+            yield f"{place}: {prefix!r} is served already; expected each only once"
+        served.add(path)
+
+
+def _tracing_faults(tracing: Tracing | None) -> Iterator[str]:
+    if tracing is None:
+        return
+    if not _is_collector(tracing.endpoint):
+        yield (
+            "tracing.endpoint: expected a URL such as http://127.0.0.1:4318/v1/traces, without a "
+            "user or password"
+        )
+    try:
+        import extender.telemetry  # noqa: F401 - who needs it, loads it
+    except ImportError:
+        yield (
+            "tracing: needs OpenTelemetry, which is not installed; expected "
+            "pip install 'reprieve[otel]', or no tracing"
+        )
+
+
+def _is_collector(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    return bool(known) and "@" not in parts.netloc
 
 
 def _certificate_faults(config: Config, now: float, place: Callable[[str], str]) -> Iterator[str]:

@@ -35,6 +35,11 @@ A configuration, with every field optional and these defaults::
     shutdownDelaySeconds: 0   # between the end of readiness and the end of listening
     decisionsKept: 256        # for GET /decisions
     events: false             # tell preemptors and victims by Kubernetes Events
+    tracing:                  # by default none; needs the extra "otel"
+      endpoint: ""            # an OTLP/HTTP collector: http://127.0.0.1:4318/v1/traces
+      serviceName: reprieve
+      sampleRatio: 1          # of the calls that come without a trace; the others bring their say
+      timeoutSeconds: 5       # for a batch of spans, tries included
 
 Two tell what kube-scheduler's own configuration changes about its filters
 (extender.plugin_config says what is read)::
@@ -68,6 +73,7 @@ from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
+from extender.configfile import ConfigFileError, read_document
 from extender.faults import sift
 from extender.kube import shapes
 from extender.kube.decoding import FieldError, label_selector_of
@@ -100,7 +106,9 @@ class ConfigError(ValueError):
         self.faults = faults
 
 
-_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_LONGEST = 1e9  # seconds; what has no end (.inf) is no time
+_Positive = Annotated[float, msgspec.Meta(gt=0, le=_LONGEST)]
+_Span = Annotated[float, msgspec.Meta(ge=0, le=_LONGEST)]
 
 
 class _Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -148,6 +156,15 @@ class Degraded(_Part, frozen=True):
     overloaded: Substitutes = Substitutes()
 
 
+class Tracing(_Part, frozen=True):
+    """Where traces are sent, and of how many calls."""
+
+    endpoint: Annotated[str, msgspec.Meta(min_length=1)]
+    service_name: Annotated[str, msgspec.Meta(min_length=1)] = "reprieve"
+    sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    timeout_seconds: _Positive = 5.0
+
+
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     """The configuration file; sizes in MiB, times in seconds."""
 
@@ -160,7 +177,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     policy: str = "kube-scheduler"
     search: Search = Search.OFFERED
     upstream: str = NEWEST.name
-    promise_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    promise_seconds: _Span = 30.0
     managed_resources: tuple[ManagedResource, ...] = ()
     plugin_config: tuple[PluginConfig, ...] = ()
     tls: Tls | None = None
@@ -171,9 +188,10 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     stale_seconds: _Positive = 180.0
     degraded: Degraded = Degraded()
     watch_silence_seconds: _Positive = 120.0
-    shutdown_delay_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    shutdown_delay_seconds: _Span = 0.0
     decisions_kept: Annotated[int, msgspec.Meta(ge=0)] = 256
     events: bool = False
+    tracing: Tracing | None = None
 
 
 # A key that is misspelt or null would leave a selector empty, and an empty one matches every pod.
@@ -229,11 +247,12 @@ def read_config(path: Path) -> ReadConfig:
 
     Raises ConfigError if nothing can be read.
     """
-    sifted = sift(_document(path), Config)
-    faults = tuple(f"{path}: {fault}" for fault in sifted.faults)
+    document, faults = _document(path)
+    sifted = sift(document, Config)
+    told = tuple(f"{path}: {fault}" for fault in (*faults, *sifted.faults))
     if sifted.value is None:
-        raise ConfigError(*faults)
-    return ReadConfig(sifted.value, faults, sifted.lost)
+        raise ConfigError(*told)
+    return ReadConfig(sifted.value, told, sifted.lost)
 
 
 def filter_faults(config: Config) -> tuple[str, ...]:
@@ -278,19 +297,18 @@ def find_policy(name_or_path: str) -> Policy:
 
 
 def _load(path: Path, kind: type[T]) -> T:
-    sifted = sift(_document(path), kind)
-    if sifted.value is None or sifted.faults:
-        raise ConfigError(*(f"{path}: {fault}" for fault in sifted.faults))
+    document, faults = _document(path)
+    sifted = sift(document, kind)
+    if sifted.value is None or faults or sifted.faults:
+        raise ConfigError(*(f"{path}: {fault}" for fault in (*faults, *sifted.faults)))
     return sifted.value
 
 
-def _document(path: Path) -> object:
+def _document(path: Path) -> tuple[object, tuple[str, ...]]:
     try:
-        return msgspec.yaml.decode(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        return read_document(path)
+    except ConfigFileError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def _chosen(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple[T, ...]:

@@ -84,7 +84,7 @@ def answer(args: FilterArgs, situation: Situation) -> Answer:
         decision = filter_leniently(pod, seen, situation.rules, states, situation.patience)
     if failed:
         decision = replace(decision, rejected={**decision.rejected, **failed})
-    return Answer(wire.encode(_result(args, decision)), decision)
+    return Answer(lambda: wire.encode(_result(args, decision)), decision)
 
 
 def veto(args: FilterArgs, why: str) -> bytes:

@@ -162,8 +162,10 @@ def _objection(candidate: Candidate, preemptor: Pod, situation: Situation) -> st
 
 
 def _answer(decision: PreemptionDecision, chosen: Candidate | None, notes: list[str]) -> Answer:
-    body = wire.encode(wire.PreemptionResult(dict(_entries(chosen))))
-    return Answer(body, decision, chosen, tuple(notes))
+    def encode() -> bytes:
+        return wire.encode(wire.PreemptionResult(dict(_entries(chosen))))
+
+    return Answer(encode, decision, chosen, tuple(notes))
 
 
 def _entries(chosen: Candidate | None) -> Iterator[tuple[str, wire.MetaVictims]]:

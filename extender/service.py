@@ -16,6 +16,7 @@ from extender.overlay import Promise
 from extender.readiness import Feed, Readiness
 from extender.recent import Circumstances, Recent, Record, known, record_of
 from extender.tallies import tally
+from extender.tracing import Course, Stage, Tracer
 from extender.turns import OverloadedError, Turns
 from extender.verbs import VERBS
 from extender.verdict import Answer, Search, Situation, Substitute
@@ -34,12 +35,16 @@ class NotReadyError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call as it came in; ``arrived`` is when its header was read, in monotonic seconds."""
+    """A call as it came in; ``arrived`` is when its header was read, in monotonic seconds.
+
+    What becomes of it is noted in ``course``.
+    """
 
     verb: str
     body: bytes
     arrived: float
     request_id: str = ""
+    course: Course = field(default_factory=Course)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Service:
     turns: Turns = field(default_factory=Turns)
     recent: Recent = field(default_factory=Recent)
     announcer: Announcer | None = None
+    tracer: Tracer | None = None
     readiness: Readiness = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +102,8 @@ class Service:
 
         Raises DegradedError, and WireError or ObjectError for a body that cannot be understood.
         """
-        started = self.clock.monotonic()
+        course = asked.course
+        started = course.ends[Stage.WAITING] = self.clock.monotonic()
         deadline = asked.arrived + self.degradation.deadline(asked.verb)
         if started > deadline:
             waited = f"waited {started - asked.arrived:.3f} s"
@@ -105,6 +112,7 @@ class Service:
         if silent:
             return self._stand_in(Case.STALE, asked, f"nothing heard of {', '.join(silent)}")
         call = VERBS[asked.verb](asked.body, self.engine.rules)
+        course.pod = call.pod.key
         snapshot = self.cluster.snapshot()
         clock = self.clock
         situation = Situation(
@@ -114,8 +122,11 @@ class Service:
             answer = call.answer(situation)
         except OutOfTimeError:
             return self._stand_in(Case.LATE, asked, "the search was not finished in time")
+        course.answer, course.generation = answer, snapshot.generation
+        course.ends[Stage.DECIDING] = clock.monotonic()
+        body = answer.encode()
         self._remember(call.pod, answer)
-        ended = clock.monotonic()
+        ended = course.ends[Stage.ENCODING] = clock.monotonic()
 
         def tell() -> None:
             self._tell(asked, answer, snapshot.generation, ended - started)
@@ -123,7 +134,7 @@ class Service:
             if ended > deadline:
                 self.metrics.overdue.labels(asked.verb).inc()
 
-        return Answered(answer.body, tell)
+        return Answered(body, tell)
 
     def scrape(self) -> bytes:
         """Give the metrics with the gauges brought up to date."""
@@ -154,9 +165,11 @@ class Service:
         """Give what the configuration has stand in for a decision. Raises as :meth:`answer`."""
         verb, substitute = asked.verb, self.degradation.substitute(case, asked.verb)
         self.metrics.degraded.labels(verb, case.value, substitute.value).inc()
+        asked.course.case, asked.course.substitute = case.value, substitute.value
         if substitute is Substitute.ERROR:
             raise DegradedError(f"{case.value}: {why}")
         call = VERBS[verb](asked.body, self.engine.rules)
+        asked.course.pod = call.pod.key
         refusal = f"the extender cannot answer now ({case.value}: {why})"
         body = call.echo() if substitute is Substitute.ECHO else call.veto(refusal)
         degraded = f"{case.value}: {why}; {substitute.value}"

@@ -97,6 +97,7 @@ async def running(
     )
     context = None if rotation is None else lambda: rotation.context
     async with (
+        _traced(service, config, clock),
         listening(app, config, visits, context) as socket,
         asyncio.TaskGroup() as following,
     ):
@@ -114,6 +115,18 @@ async def running(
             await events.flush()
             for task in tasks:
                 task.cancel()
+
+
+@asynccontextmanager
+async def _traced(service: Service, config: Config, clock: Clock) -> AsyncIterator[None]:
+    """Trace calls while the block runs, if that is configured."""
+    if config.tracing is None:
+        yield
+        return
+    from extender.telemetry import telemetry  # who needs it, loads it
+
+    async with telemetry(config.tracing, clock) as service.tracer:
+        yield
 
 
 async def _keep_current(cluster: LiveCluster, clock: Clock) -> None:

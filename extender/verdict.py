@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -44,13 +45,18 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent, the decision behind it, and what the decision doesn't say.
+    """How to write what is sent, the decision behind it, and what the decision doesn't say.
 
     ``promised`` is the candidate that kube-scheduler is told to take. ``notes`` are lines for the
     journal: entries left out, answers deferred.
     """
 
-    body: bytes
+    encode: Callable[[], bytes]
     decision: FilterDecision | PreemptionDecision
     promised: Candidate | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        """What is sent, written anew."""
+        return self.encode()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from random import Random
 from typing import Any
 
 import orjson
 import pytest
+import structlog
 
 from fakeapi import FakeCluster
 from fakeapi.api import Api, Request, Response, Watch
+from fakeapi.cli import main
 from fakeapi.clock import VirtualClock
 from fakeapi.harness import create_api
 
@@ -68,3 +71,22 @@ def watch(api: Api) -> Callable[..., Callable[[], list[tuple[str, Any]]]]:
 async def cluster() -> AsyncIterator[FakeCluster]:
     async with FakeCluster() as running:
         yield running
+
+
+@pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
+    """Run a command line that ends at once in this very process: a new one takes a second.
+
+    It gives the exit code, which is 0 if nothing else is said.
+    """
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["reprieve", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code is None or isinstance(ended.value.code, int)
+        return ended.value.code or 0
+
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
+    yield run
+    structlog.reset_defaults()

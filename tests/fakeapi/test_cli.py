@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-import structlog
 
-from fakeapi.cli import main
 from tests.builders import encoded, node_json, pod_json
 from tests.commands import reprieve, serving, written
 from tests.extender.go_decoder import filtered
@@ -258,22 +255,6 @@ WRONG: list[tuple[str, str]] = [
     ("fakeapi --service tools", "--service: 'tools'; expected NAMESPACE/NAME=https://HOST[:PORT]"),
     ("fakeapi --service a/b=http://c", "--service: 'a/b=http://c'; expected NAMESPACE/NAME=https"),
 ]
-
-
-@pytest.fixture
-def command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
-    """Run a command line that ends at once in this very process: a new one takes a second."""
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["reprieve", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code
-
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
-    yield run
-    structlog.reset_defaults()
 
 
 @pytest.mark.parametrize(("line", "problem"), WRONG, ids=[line for line, _ in WRONG])

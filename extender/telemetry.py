@@ -1,0 +1,205 @@
+"""Calls as OpenTelemetry traces, sent to a collector over OTLP/HTTP; needs the extra ``otel``.
+
+Each call becomes a span of the kind *server*, a child of the caller's if that came with the call,
+and below it one span for each stage that ended. Spans are made of what was noted while the call
+went its way (:mod:`extender.tracing`), after it was answered; a thread sends them in batches. So
+neither tracing nor a collector that is slow or gone holds an answer up: what cannot be sent is
+dropped, and the log says in one line when that begins, and in one when it is over.
+
+Only this module knows OpenTelemetry, and it is loaded only where a configuration has ``tracing``.
+What else the specification of OpenTelemetry lets the environment say (headers for the collector,
+attributes of the resource, sizes of batches) its library reads there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from threading import Thread
+from typing import Final
+
+import structlog
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from extender.config import Tracing
+from extender.kube.clock import Clock, within
+from extender.tracing import Course, Outcome
+from extender.verdict import Answer
+from policies.decision import FilterDecision
+
+END_SECONDS: Final = 5.0
+_LIBRARY: Final = logging.getLogger("opentelemetry")
+_SERVER_ERROR: Final = 500
+
+Value = str | int | float
+
+
+class Telemetry:
+    """Makes spans of calls; ``provider`` says where they go."""
+
+    def __init__(self, provider: TracerProvider, clock: Clock) -> None:
+        self._tracer = provider.get_tracer("reprieve", version("reprieve"))
+        self._clock = clock
+        self._parents = TraceContextTextMapPropagator()
+
+    def answered(self, course: Course, outcome: Outcome) -> None:
+        """Make the spans of one call."""
+        epoch = self._epoch()
+        known = outcome.verb != "unknown"
+        span = self._tracer.start_span(
+            f"POST /{outcome.verb}" if known else "POST",
+            self._parents.extract(course.parent),
+            SpanKind.SERVER,
+            dict(_attributes(course, outcome)),
+            start_time=epoch(course.arrived),
+        )
+        if outcome.status >= _SERVER_ERROR:
+            span.set_status(Status(StatusCode.ERROR, outcome.problem))
+        inside, began = set_span_in_context(span), course.arrived
+        for stage, ended in course.ends.items():
+            part = self._tracer.start_span(stage.value, inside, start_time=epoch(began))
+            part.end(epoch(ended))
+            began = ended
+        span.end(epoch(outcome.ended))
+
+    def _epoch(self) -> Callable[[float], int]:
+        """Give what turns monotonic seconds into nanoseconds since the epoch, as of now."""
+        now_ns, now = self._clock.now_ns(), self._clock.monotonic()
+        return lambda moment: now_ns - int((now - moment) * 1e9)
+
+
+class Reporting(SpanExporter):
+    """Hands spans to another exporter, and says when that begins and ceases to fail."""
+
+    def __init__(self, inner: SpanExporter, endpoint: str) -> None:
+        self._inner = inner
+        self._endpoint = endpoint
+        self._lost = 0
+        self._heard = _Heard()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send spans; those that cannot be sent are dropped."""
+        result = self._inner.export(spans)
+        said = self._heard.take()
+        log = structlog.get_logger()
+        if result is not SpanExportResult.SUCCESS:
+            if not self._lost:
+                log.warning("traces_not_sent", endpoint=self._endpoint, problem=said)
+            self._lost += len(spans)
+        elif self._lost:
+            log.info("traces_sent_again", endpoint=self._endpoint, lost_spans=self._lost)
+            self._lost = 0
+        return result
+
+    def shutdown(self) -> None:
+        """Send nothing any more; what is being sent again is given up."""
+        self._inner.shutdown()
+
+    def listen(self) -> None:
+        """Hear, instead of the log, what the library has to say."""
+        _LIBRARY.addHandler(self._heard)
+        _LIBRARY.propagate = False
+
+    def cease(self) -> None:
+        """Leave the library to itself again."""
+        _LIBRARY.removeHandler(self._heard)
+        _LIBRARY.propagate = True
+
+
+class _Heard(logging.Handler):
+    """Keeps the first that the library says."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it, if it is the first."""
+        self._said = self._said or record.getMessage()
+
+    def take(self) -> str:
+        """Give what was said since the last time."""
+        said, self._said = self._said, ""
+        return said
+
+
+@asynccontextmanager
+async def telemetry(tracing: Tracing, clock: Clock) -> AsyncIterator[Telemetry]:
+    """Trace calls while the block runs; then send what is left, for five seconds at most."""
+    sending = OTLPSpanExporter(tracing.endpoint, timeout=tracing.timeout_seconds)
+    reporting = Reporting(sending, tracing.endpoint)
+    provider = TracerProvider(
+        sampler=ParentBased(TraceIdRatioBased(tracing.sample_ratio)),
+        resource=Resource.create(_resource(tracing)),
+        shutdown_on_exit=False,
+    )
+    provider.add_span_processor(BatchSpanProcessor(reporting))
+    reporting.listen()
+    try:
+        yield Telemetry(provider, clock)
+    finally:
+        with suppress(TimeoutError):
+            await within(clock, END_SECONDS, _send_the_rest(provider))
+        reporting.cease()
+
+
+async def _send_the_rest(provider: TracerProvider) -> None:
+    """Return when all has been sent or dropped.
+
+    The library allows itself half a minute, in a thread that nobody has to wait for.
+    """
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def send() -> None:
+        provider.shutdown()
+        with suppress(RuntimeError):  # nobody has waited, and the loop has ended
+            loop.call_soon_threadsafe(over.set)
+
+    Thread(target=send, daemon=True).start()
+    await over.wait()
+
+
+def _resource(tracing: Tracing) -> Mapping[str, Value]:
+    return {"service.name": tracing.service_name, "service.version": version("reprieve")}
+
+
+def _attributes(course: Course, outcome: Outcome) -> Iterator[tuple[str, Value]]:
+    yield "http.request.method", "POST"
+    yield "http.response.status_code", outcome.status
+    yield "reprieve.verb", outcome.verb
+    yield "reprieve.request_id", outcome.request_id
+    if course.pod:
+        yield "reprieve.pod", course.pod
+    if course.case:
+        yield "reprieve.degraded.case", course.case
+        yield "reprieve.degraded.answer", course.substitute
+    if outcome.problem:
+        yield "reprieve.problem", outcome.problem
+    if course.answer is not None:
+        yield "reprieve.generation", course.generation
+        yield from _decision(course.answer)
+
+
+def _decision(answer: Answer) -> Iterator[tuple[str, Value]]:
+    decision, chosen = answer.decision, answer.promised
+    yield "reprieve.notes", len(answer.notes)
+    yield "reprieve.rejected", len(decision.rejected)
+    if isinstance(decision, FilterDecision):
+        yield "reprieve.fits", len(decision.feasible)
+        return
+    yield "reprieve.candidates", len(decision.candidates)
+    yield "reprieve.victims", 0 if chosen is None else len(chosen.victims.pods)
+    if chosen is not None:
+        yield "reprieve.node", chosen.node
+        yield "reprieve.pdb_violations", chosen.victims.violations
+    if decision.decided_by is not None:
+        yield "reprieve.decided_by", decision.decided_by

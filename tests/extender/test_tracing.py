@@ -1,0 +1,402 @@
+"""Calls as OpenTelemetry traces: what a span tells, whose child it is, and who never notices."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import SpanKind, StatusCode
+from structlog.testing import capture_logs
+
+from extender.config import Config, Tracing
+from extender.degrading import Case, Degradation
+from extender.kube.clock import SystemClock
+from extender.serving import running
+from extender.telemetry import Reporting, Telemetry
+from extender.verdict import Substitute
+from fakeapi.harness import FakeCluster
+from tests.builders import node, node_json, pod, pod_json
+from tests.commands import ROOT, Done
+from tests.extender.conftest import (
+    Extender,
+    HandClock,
+    filter_body,
+    live_cluster,
+    preempt_body,
+    served,
+)
+
+VIP = pod_json("vip", cpu="1", priority=10)
+OFFERS = preempt_body(VIP, node_1=["dear"], node_2=["cheap"])
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = "b7ad6b7169203331"
+STAGES = ["read the body", "wait for the turn", "decide", "encode"]
+
+
+class Ticking(HandClock):
+    """A clock on which each reading takes a millisecond."""
+
+    def monotonic(self) -> float:
+        self.seconds += 0.001
+        return super().monotonic()
+
+
+@dataclass(frozen=True)
+class Traced:
+    """An extender whose spans are kept."""
+
+    extender: Extender
+    kept: InMemorySpanExporter
+
+    async def ask(self, path: str, body: bytes, **headers: str) -> int:
+        reply = await self.extender.post(path, body, headers)
+        # An answer on the same connection: by then the call before has been told of.
+        await self.extender.get("/livez")
+        return reply.status
+
+    @property
+    def call(self) -> ReadableSpan:
+        """The span of the only call."""
+        [found] = [each for each in self.kept.get_finished_spans() if each.kind is SpanKind.SERVER]
+        return found
+
+    @property
+    def stages(self) -> list[ReadableSpan]:
+        return [each for each in self.kept.get_finished_spans() if each.kind is SpanKind.INTERNAL]
+
+
+@asynccontextmanager
+async def traced(ratio: float = 1.0, clock: HandClock | None = None) -> AsyncIterator[Traced]:
+    live = live_cluster(
+        node("node-1", cpu="1"),
+        node("node-2", cpu="1"),
+        pod("dear", on="node-1", cpu="1", priority=5),
+        pod("cheap", on="node-2", cpu="1", priority=1),
+    )
+    kept = InMemorySpanExporter()
+    provider = TracerProvider(sampler=ParentBased(TraceIdRatioBased(ratio)), shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    clock = clock or Ticking()
+    async with served(live, clock, body_limit=10_000) as extender:
+        extender.service.tracer = Telemetry(provider, clock)
+        yield Traced(extender, kept)
+
+
+def attributes(span: ReadableSpan) -> dict[str, object]:
+    return dict(span.attributes or {})
+
+
+class TestSpans:
+    async def test_a_preemption_says_who_asked_and_what_was_decided(self) -> None:
+        async with traced() as it:
+            await it.ask("/preempt", OFFERS, **{"X-Request-Id": "abc-1"})
+        assert it.call.name == "POST /preempt"
+        assert attributes(it.call) == {
+            "http.request.method": "POST",
+            "http.response.status_code": 200,
+            "reprieve.verb": "preempt",
+            "reprieve.request_id": "abc-1",
+            "reprieve.pod": "default/vip",
+            "reprieve.generation": 1,
+            "reprieve.notes": 0,
+            "reprieve.rejected": 0,
+            "reprieve.candidates": 2,
+            "reprieve.victims": 1,
+            "reprieve.node": "node-2",
+            "reprieve.pdb_violations": 0,
+            "reprieve.decided_by": "lowest priority of the first victim",
+        }
+        assert it.call.status.status_code is StatusCode.UNSET
+
+    async def test_a_filter_says_how_many_nodes_fit(self) -> None:
+        async with traced() as it:
+            await it.ask("/filter", filter_body(None, "node-1", "node-3"))
+        told = attributes(it.call)
+        assert (told["reprieve.fits"], told["reprieve.rejected"]) == (1, 1)
+        assert "reprieve.node" not in told
+
+    async def test_each_stage_is_a_child_and_begins_where_the_last_one_ended(self) -> None:
+        async with traced() as it:
+            await it.ask("/preempt", OFFERS)
+        assert [each.name for each in it.stages] == STAGES
+        assert {each.parent and each.parent.span_id for each in it.stages} == {
+            it.call.context and it.call.context.span_id
+        }
+        began = [each.start_time or 0 for each in it.stages]
+        ended = [each.end_time or 0 for each in it.stages]
+        assert began == [it.call.start_time, *ended[:-1]]
+        assert began == sorted(set(began))
+        assert began[-1] < ended[-1] < (it.call.end_time or 0)
+
+    async def test_times_are_those_of_the_world(self) -> None:
+        clock = HandClock()
+        clock.seconds = 1_700_000_000.0
+        async with traced(clock=clock) as it:
+            await it.ask("/preempt", OFFERS)
+        assert (it.call.start_time, it.call.end_time) == (1_700_000_000 * 10**9,) * 2
+
+    async def test_nothing_of_a_pods_specification_is_told(self) -> None:
+        secret = {"name": "main", "env": [{"name": "TOKEN", "value": "hunter2"}]}
+        async with traced() as it:
+            asking = pod_json("vip", containers=[secret], priority=10)
+            await it.ask("/preempt", preempt_body(asking, node_1=["dear"]))
+            await it.ask("/filter", filter_body(asking, "node-1")[:-1])
+        spans = it.kept.get_finished_spans()
+        assert len(spans) > len(STAGES)
+        assert "hunter2" not in "".join(each.to_json() for each in spans)
+
+
+REFUSED: Mapping[str, tuple[str, bytes, int, list[str]]] = {
+    "a body that is no JSON": ("/filter", b"{", 400, STAGES[:2]),
+    "a body that is too large": ("/filter", b" " * 10_001, 413, []),
+    "a verb that there is not": ("/secret", b"{}", 404, STAGES[:1]),
+}
+
+
+class TestCallsWithoutAnAnswer:
+    @pytest.mark.parametrize(("path", "body", "status", "stages"), REFUSED.values(), ids=REFUSED)
+    async def test_one_says_why_and_how_far_it_came(
+        self, path: str, body: bytes, status: int, stages: list[str]
+    ) -> None:
+        async with traced() as it:
+            assert await it.ask(path, body) == status
+        told = attributes(it.call)
+        assert told["http.response.status_code"] == status
+        assert str(told["reprieve.problem"]).startswith("reprieve: ")
+        assert it.call.status.status_code is StatusCode.UNSET  # it is the caller's fault
+        assert [each.name for each in it.stages] == stages
+        known = path == "/filter"
+        assert (it.call.name, told["reprieve.verb"]) == (
+            ("POST /filter", "filter") if known else ("POST", "unknown")
+        )
+
+    async def test_an_internal_error_is_one(self) -> None:
+        clock = HandClock()
+        async with traced(clock=clock) as it:
+            clock.breaks = 1
+            assert await it.ask("/preempt", OFFERS) == 500
+        assert it.call.status.status_code is StatusCode.ERROR
+        assert it.call.status.description == "reprieve: internal error: RuntimeError"
+
+    @pytest.mark.parametrize(("substitute", "status"), [("error", 503), ("veto", 200)])
+    async def test_one_for_which_something_stands_in_says_what(
+        self, substitute: str, status: int
+    ) -> None:
+        async with traced() as it:
+            it.extender.service.degradation = Degradation(
+                {"preempt": 0.0}, substitutes={(Case.LATE, "preempt"): Substitute(substitute)}
+            )
+            assert await it.ask("/preempt", OFFERS) == status
+        told = attributes(it.call)
+        assert told["reprieve.degraded.case"] == "late"
+        assert told["reprieve.degraded.answer"] == substitute
+        assert "reprieve.node" not in told
+        error = it.call.status.status_code is StatusCode.ERROR
+        assert error == (status == 503)
+        assert [each.name for each in it.stages] == STAGES[:2]
+
+
+class TestParents:
+    async def test_a_callers_trace_is_taken_over(self) -> None:
+        async with traced() as it:
+            await it.ask(
+                "/preempt", OFFERS, traceparent=f"00-{TRACE}-{PARENT}-01", tracestate="a=b"
+            )
+        assert it.call.context is not None
+        assert it.call.parent is not None
+        assert f"{it.call.context.trace_id:032x}" == TRACE
+        assert f"{it.call.parent.span_id:016x}" == PARENT
+        assert it.call.context.trace_state.to_header() == "a=b"
+
+    async def test_whether_to_trace_is_the_callers_to_say(self) -> None:
+        async with traced(ratio=0.0) as it:
+            await it.ask("/preempt", OFFERS)
+            assert it.kept.get_finished_spans() == ()
+            await it.ask("/preempt", OFFERS, traceparent=f"00-{TRACE}-{PARENT}-01")
+            assert it.call.name == "POST /preempt"
+        async with traced() as it:
+            await it.ask("/preempt", OFFERS, traceparent=f"00-{TRACE}-{PARENT}-00")
+            assert it.kept.get_finished_spans() == ()
+
+    @pytest.mark.parametrize(
+        "header", ["", "nonsense", f"00-{TRACE}-{'0' * 16}-01", f"00-{'0' * 32}-{PARENT}-01"]
+    )
+    async def test_what_is_no_trace_begins_a_new_one(self, header: str) -> None:
+        async with traced() as it:
+            await it.ask("/preempt", OFFERS, traceparent=header)
+        assert it.call.parent is None
+
+
+@dataclass
+class Collector:
+    """An OTLP/HTTP collector; it answers ``status``."""
+
+    status: int = 200
+    url: str = ""
+    asked: int = 0
+    received: list[ExportTraceServiceRequest] = field(default_factory=list)
+
+    async def take(self, request: web.Request) -> web.Response:
+        assert request.headers["Content-Type"] == "application/x-protobuf"
+        self.asked += 1
+        if self.status == 200:
+            self.received.append(ExportTraceServiceRequest.FromString(await request.read()))
+        return web.Response(status=self.status)
+
+    def names(self) -> list[str]:
+        return [
+            span.name
+            for each in self.received
+            for resource in each.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+
+
+@asynccontextmanager
+async def collecting(status: int = 200) -> AsyncIterator[Collector]:
+    collector = Collector(status)
+    app = web.Application()
+    app.router.add_post("/v1/traces", collector.take)
+    async with TestServer(app) as server:
+        collector.url = str(server.make_url("/v1/traces"))
+        yield collector
+
+
+async def preempting(endpoint: str) -> int:
+    """Serve an extender that traces to an endpoint, and have it decide once."""
+    objects = [
+        node_json("node-1", cpu="1"),
+        pod_json("web", on="node-1", cpu="1", priority=1),
+    ]
+    config = Config(
+        port=0, tracing=Tracing(endpoint, service_name="reprieve-test", timeout_seconds=0.2)
+    )
+    async with FakeCluster() as kubernetes, aiohttp.ClientSession() as session:
+        kubernetes.load(objects)
+        transport = kubernetes.local_transport()
+        async with running(config, transport, SystemClock(), random.Random(0)) as extender:
+            await extender.wait_synced()
+            body = preempt_body(VIP, node_1=["web"])
+            async with session.post(f"{extender.url}/preempt", data=body) as response:
+                return response.status
+
+
+class TestCollectors:
+    async def test_spans_are_sent_at_the_latest_when_the_process_ends(self) -> None:
+        async with collecting() as collector:
+            with capture_logs() as lines:
+                assert await preempting(collector.url) == 200
+        assert sorted(collector.names()) == sorted(["POST /preempt", *STAGES])
+        resource = collector.received[0].resource_spans[0].resource
+        told = {each.key: each.value.string_value for each in resource.attributes}
+        assert told["service.name"] == "reprieve-test"
+        assert told["service.version"]
+        assert not any("traces" in line["event"] for line in lines)
+
+    async def test_without_a_collector_calls_are_answered_and_the_log_has_a_line(self) -> None:
+        async with collecting() as collector:
+            gone = collector.url
+        with capture_logs() as lines:
+            assert await preempting(gone) == 200
+        [line] = [each for each in lines if each["event"] == "traces_not_sent"]
+        assert line["endpoint"] == gone
+        assert line["problem"]
+
+    async def test_a_collector_that_refuses_is_told_of_too(self) -> None:
+        async with collecting(400) as collector:
+            with capture_logs() as lines:
+                assert await preempting(collector.url) == 200
+        assert collector.asked == 1
+        [line] = [each for each in lines if each["event"] == "traces_not_sent"]
+        assert "400" in line["problem"]
+
+    def test_the_log_says_when_it_begins_and_when_it_is_over(self) -> None:
+        outcomes = iter(
+            [
+                SpanExportResult.SUCCESS,
+                SpanExportResult.FAILURE,
+                SpanExportResult.FAILURE,
+                SpanExportResult.SUCCESS,
+                SpanExportResult.SUCCESS,
+                SpanExportResult.FAILURE,
+            ]
+        )
+        reporting = Reporting(Sometimes(outcomes), "http://collector")
+        span = ReadableSpan("POST /filter")
+        with capture_logs() as lines:
+            for _ in range(6):
+                reporting.export([span, span])
+        assert [(line["event"], line.get("lost_spans")) for line in lines] == [
+            ("traces_not_sent", None),
+            ("traces_sent_again", 4),
+            ("traces_not_sent", None),
+        ]
+
+
+@dataclass
+class Sometimes(SpanExporter):
+    """An exporter that succeeds as it is told."""
+
+    outcomes: Iterator[SpanExportResult]
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002
+        return next(self.outcomes)
+
+
+WITHOUT = "import sys; sys.modules['opentelemetry'] = None; from fakeapi.cli import main; main()"
+IMPORTED = """
+import sys
+import extender.serving, fakeapi.commands
+print([name for name in sys.modules if name.startswith(("opentelemetry", "requests"))])
+"""
+
+
+async def python(program: str, *arguments: str) -> Done:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, *arguments, cwd=ROOT, stdout=PIPE, stderr=PIPE
+    )
+    out, err = await process.communicate()
+    return Done(process.returncode, out.decode(), err.decode())
+
+
+class TestTheExtra:
+    async def test_nothing_of_it_is_loaded_where_nothing_is_traced(self) -> None:
+        assert await python(IMPORTED) == Done(0, "[]\n", "")
+
+    @pytest.mark.parametrize(
+        "command", [["check-config"], ["serve", "--embedded", "demo", "--config"]]
+    )
+    async def test_who_wants_traces_without_it_is_told(
+        self, tmp_path: Path, command: list[str]
+    ) -> None:
+        path = tmp_path / "reprieve.yaml"
+        path.write_text("tracing: {endpoint: http://127.0.0.1:4318/v1/traces}")
+        done = await python(WITHOUT, *command, str(path))
+        problem = (
+            "needs OpenTelemetry, which is not installed; expected pip install 'reprieve[otel]', "
+            "or no tracing"
+        )
+        assert done == Done(2, "", f"reprieve: {path}: tracing: {problem}\n")
+
+    async def test_who_does_not_want_them_does_without_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "reprieve.yaml"
+        path.write_text("port: 0")
+        assert await python(WITHOUT, "check-config", str(path)) == Done(
+            0, f"{path}: can be served\n", ""
+        )
