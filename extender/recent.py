@@ -77,9 +77,18 @@ class Recent:
         """Keep a record, and forget the oldest if need be."""
         self._records.append(record)
 
-    def document(self, limit: int | None = None, pod: str | None = None) -> bytes:
-        """Give the newest ``limit`` records as JSON, newest first; only of ``pod``, if given."""
-        chosen = [each for each in reversed(self._records) if pod is None or _key(each.pod) == pod]
+    def document(
+        self, limit: int | None = None, pod: str | None = None, verb: str | None = None
+    ) -> bytes:
+        """Give the newest ``limit`` records as JSON, newest first.
+
+        Only those of ``pod`` (namespace/name) and ``verb``, if given.
+        """
+        chosen = [
+            each
+            for each in reversed(self._records)
+            if pod in (None, _key(each.pod)) and verb in (None, each.verb)
+        ]
         return msgspec.json.encode({"decisions": chosen[:limit]})
 
 

@@ -99,6 +99,20 @@ class TestDecisions:
             "node is not known to the extender (yet)": 1,
         }
 
+    async def test_they_can_be_asked_for_by_verb(self) -> None:
+        async with served(cluster()) as extender:
+            await ask(extender, "/filter", filter_body(VIP, "node-1"))
+            await ask(extender, "/preempt", BODY)
+            for verb in ("filter", "preempt"):
+                [only] = await decisions(extender, f"?verb={verb}&pod=default/vip")
+                assert only["verb"] == verb
+            assert await decisions(extender, "?verb=filter&pod=default/other") == []
+            reply = await extender.get("/decisions?verb=bind")
+        assert (reply.status, reply.text) == (
+            400,
+            "reprieve: verb: 'bind'; expected one of filter, preempt\n",
+        )
+
     async def test_the_newest_come_first_and_can_be_limited_and_asked_for_by_pod(self) -> None:
         async with served(cluster()) as extender:
             for name in "abc":

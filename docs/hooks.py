@@ -1,0 +1,104 @@
+"""What makes a site of these pages; mkdocs loads this file.
+
+Pages link to each other, and to other files, as the repository shows them. In the site, those that
+stand outside of docs/ have a name of their own (PAGES), and other files that are linked to are
+copied below ``repository/``. A page that would fetch anything from elsewhere when it is read breaks
+the build.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "tests/conformance/README.md": "conformance.md",
+}
+"""Pages that stand elsewhere in the repository, and what they are called in the site."""
+
+_LINK = re.compile(r"\]\((?!\w+:)(?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
+_FETCHED = re.compile(
+    r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?(?:https?:)?//[^>]*>"
+    r"|<link[^>]*\srel=[\"']?(?:stylesheet|preconnect|icon|preload)[^>]*(?:https?:)?//[^>]*>"
+)
+
+
+class Link(NamedTuple):
+    """Where a page leads: a path of the repository, and an anchor with its # or ""."""
+
+    path: str
+    anchor: str
+
+
+def pages() -> list[str]:
+    """Give the paths of all pages in the repository."""
+    return [*PAGES, *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+
+
+def links(page: str) -> Iterator[Link]:
+    """Give where a page of the repository leads, but for other sites."""
+    for found in _LINK.finditer((ROOT / page).read_text()):
+        yield Link(_target(page, found["path"]), found["anchor"] or "")
+
+
+def place(path: str) -> str:
+    """Say where a file of the repository is in the site."""
+    if path in PAGES:
+        return PAGES[path]
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"
+
+
+def rewritten(markdown: str, page: str) -> str:
+    """Give a page's text with its links as the site needs them."""
+    here = posixpath.dirname(place(page))
+
+    def there(found: re.Match[str]) -> str:
+        anchor = found["anchor"] or ""
+        if not found["path"]:
+            return f"]({anchor})"
+        return f"]({posixpath.relpath(place(_target(page, found['path'])), here or '.')}{anchor})"
+
+    return _LINK.sub(there, markdown)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what stands elsewhere in the repository."""
+    from mkdocs.structure.files import File  # the tests of this file do without mkdocs
+
+    led_to = {link.path for page in pages() for link in links(page)}
+    for path in sorted({*PAGES, *(each for each in led_to if not each.startswith("docs/"))}):
+        files.append(File.generated(config, place(path), abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - mkdocs calls it so
+    """Lead to where things are in the site."""
+    elsewhere = {name: path for path, name in PAGES.items()}
+    uri = page.file.src_uri
+    return rewritten(markdown, elsewhere.get(uri, f"docs/{uri}"))
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Refuse a site that is not whole by itself."""
+    from mkdocs.exceptions import PluginError
+
+    for path in sorted(Path(config.site_dir).rglob("*.html")):
+        found = _FETCHED.search(path.read_text())
+        if found is not None:
+            raise PluginError(f"{path}: fetches from elsewhere: {found[0]}")
+
+
+def _target(page: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
