@@ -40,6 +40,7 @@ check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
 	$(BIN)/lint-imports
 	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
 
+# Said at each build otherwise: that the theme will have a successor.
 docs: $(DOCUMENTING)  ## build the pages of docs/ as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

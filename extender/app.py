@@ -100,7 +100,7 @@ def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
         response.headers[REQUEST_ID] = request_id
         known = verb if verb in VERBS else "unknown"
         service.metrics.requests.labels(known, str(response.status)).inc()
-        _trace(service, replace(asked, verb=known), response)
+        _trace(service, known, asked, response)
         return response
 
     return handle
@@ -112,12 +112,12 @@ def _parent(service: Service, request: web.Request) -> Mapping[str, str]:
     return {name: request.headers[name] for name in PARENT_HEADERS if name in request.headers}
 
 
-def _trace(service: Service, asked: Asked, response: web.Response) -> None:
+def _trace(service: Service, verb: str, asked: Asked, response: web.Response) -> None:
     if service.tracer is None:
         return
     ended = service.clock.monotonic()
     problem = "" if response.status == 200 else (response.text or "").strip()
-    outcome = Outcome(asked.verb, asked.request_id, response.status, problem, ended)
+    outcome = Outcome(verb, asked.request_id, response.status, problem, ended)
     # Behind what is written down of the answer, for which nobody waits either.
     asyncio.get_running_loop().call_soon(service.tracer.answered, asked.course, outcome)
 
