@@ -176,53 +176,58 @@ def settings_of(managed: Iterable[ManagedResource], plugins: Iterable[PluginConf
 
     Resources that an extender is left with take the place of NodeResourcesFit's own list.
     """
-    fit, affinity, spread = FitArgs(), AffinityArgs(), SpreadArgs()
+    fit, groups = FitArgs(), frozenset[str]()
+    added: NodeSelector | None = None
+    spread: tuple[SpreadConstraint, ...] = ()
     seen: set[type] = set()
     for index, plugin in enumerate(plugins):
         if type(plugin) in seen:
             raise FieldError(f"pluginConfig[{index}]", "repeats a plugin; expected each only once")
         seen.add(type(plugin))
+        place = f"pluginConfig[{index}].args"
         match plugin:
             case FitConfig(args=args):
-                fit = args
-            case AffinityConfig(args=added):
-                affinity = added
+                fit, groups = args, frozenset(_groups(args.ignored_resource_groups, place))
+            case AffinityConfig(args=affinity):
+                added = _added(affinity, place)
             case SpreadConfig(args=defaults):
-                spread = defaults
+                spread = tuple(_hard(defaults, place))
     left = frozenset(each.name for each in managed if each.ignored_by_scheduler)
     return Settings(
         ignored=left or frozenset(fit.ignored_resources),
-        ignored_groups=frozenset(_groups(fit.ignored_resource_groups)),
-        added_affinity=_added(affinity),
-        default_spread=tuple(_hard(spread)),
+        ignored_groups=groups,
+        added_affinity=added,
+        default_spread=spread,
     )
 
 
-def _groups(groups: Iterable[str]) -> Iterator[str]:
-    for group in groups:
+def _groups(groups: Iterable[str], place: str) -> Iterator[str]:
+    for index, group in enumerate(groups):
         if "/" in group:
             raise FieldError(
-                "ignoredResourceGroups", f"{group!r}: a group is what stands before the slash"
+                f"{place}.ignoredResourceGroups[{index}]",
+                f"{group!r}: a group is what stands before the slash",
             )
         yield group
 
 
-def _added(args: AffinityArgs) -> NodeSelector | None:
+def _added(args: AffinityArgs, place: str) -> NodeSelector | None:
     if args.added_affinity is None or args.added_affinity.required is None:
         return None
     terms = args.added_affinity.required.node_selector_terms
     required = shapes.RequiredTerms([term.shape() for term in terms])
-    return node_selector(f"addedAffinity.{_REQUIRED}", required)
+    return node_selector(f"{place}.addedAffinity.{_REQUIRED}", required)
 
 
-def _hard(args: SpreadArgs) -> Iterator[SpreadConstraint]:
+def _hard(args: SpreadArgs, place: str) -> Iterator[SpreadConstraint]:
+    constraints = f"{place}.defaultConstraints"
     if args.defaulting_type == "System" and args.default_constraints:
-        raise FieldError("defaultConstraints", "expected none unless defaultingType is List")
+        raise FieldError(constraints, "expected none unless defaultingType is List")
     seen: set[tuple[str, str]] = set()
     for index, each in enumerate(args.default_constraints):
         pair = (each.topology_key, each.when_unsatisfiable)
         if pair in seen:
-            raise FieldError(f"defaultConstraints[{index}]", f"repeats {', '.join(pair)}")
+            raise FieldError(f"{constraints}[{index}]", f"repeats {', '.join(pair)}")
         seen.add(pair)
         if each.when_unsatisfiable == "DoNotSchedule":
             yield SpreadConstraint(

@@ -171,11 +171,14 @@ pluginConfig:
       requiredDuringSchedulingIgnoredDuringExecution:
         nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Near}]}]
 """,
-            "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution: 'Near' is not a valid",
+            (
+                "pluginConfig[0].args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+                ": 'Near' is not a valid"
+            ),
         ),
         (
             "pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]",
-            "ignoredResourceGroups: 'a/b': a group is what stands before the slash",
+            "pluginConfig[0].args.ignoredResourceGroups[0]: 'a/b': a group is what stands before",
         ),
         (
             spread("topologyKey: zone"),
@@ -195,11 +198,11 @@ pluginConfig:
         ),
         (
             spread(HARD, HARD.replace("1", "2")),
-            "defaultConstraints[1]: repeats z, DoNotSchedule",
+            "pluginConfig[0].args.defaultConstraints[1]: repeats z, DoNotSchedule",
         ),
         (
             spread(HARD, kind="System"),
-            "defaultConstraints: expected none unless defaultingType is List",
+            "pluginConfig[0].args.defaultConstraints: expected none unless defaultingType is List",
         ),
     ],
 )

@@ -186,7 +186,10 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
                 "F: pluginConfig[1].args.defaultConstraints[0].whenUnsatisfiable: Invalid enum "
                 "value 'Never'; expected one of DoNotSchedule, ScheduleAnyway"
             ),
-            "F: ignoredResourceGroups: 'a/b': a group is what stands before the slash",
+            (
+                "F: pluginConfig[0].args.ignoredResourceGroups[0]: 'a/b': a group is what stands "
+                "before the slash"
+            ),
         ],
     ),
     "who may listen": (
