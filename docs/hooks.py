@@ -30,8 +30,9 @@ PAGES: Final = {
 
 _LINK = re.compile(r"\]\((?!\w+:)(?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
 _FETCHED = re.compile(
-    r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?(?:https?:)?//[^>]*>"
-    r"|<link[^>]*\srel=[\"']?(?:stylesheet|preconnect|icon|preload)[^>]*(?:https?:)?//[^>]*>"
+    r"<(?:script|img|iframe|source)\b[^>]*\ssrc=[\"']?(?:https?:)?//[^>]*>"
+    r"|<link\b(?=[^>]*\srel=[\"']?(?:stylesheet|preconnect|icon|preload))"
+    r"[^>]*\shref=[\"']?(?:https?:)?//[^>]*>"
 )
 
 
@@ -73,6 +74,12 @@ def rewritten(markdown: str, page: str) -> str:
     return _LINK.sub(there, markdown)
 
 
+def fetched(html: str) -> str:
+    """Give the first element of a page that is fetched from another site, or nothing."""
+    found = _FETCHED.search(html)
+    return "" if found is None else found[0]
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what stands elsewhere in the repository."""
     from mkdocs.structure.files import File  # the tests of this file do without mkdocs
@@ -95,9 +102,9 @@ def on_post_build(config: MkDocsConfig) -> None:
     from mkdocs.exceptions import PluginError
 
     for path in sorted(Path(config.site_dir).rglob("*.html")):
-        found = _FETCHED.search(path.read_text())
-        if found is not None:
-            raise PluginError(f"{path}: fetches from elsewhere: {found[0]}")
+        element = fetched(path.read_text())
+        if element:
+            raise PluginError(f"{path}: fetches from elsewhere: {element}")
 
 
 def _target(page: str, path: str) -> str:

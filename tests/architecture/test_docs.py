@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.hooks import PAGES, ROOT, Link, links, pages, place, rewritten
+from docs.hooks import PAGES, ROOT, Link, fetched, links, pages, place, rewritten
 
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -85,3 +85,21 @@ def test_links_are_led_to_where_things_are_in_the_site() -> None:
         "[a](fakeapi.md)"
     )
     assert PAGES["README.md"] == "index.md"
+
+
+@pytest.mark.parametrize(
+    ("element", "is_fetched"),
+    [
+        ('<script src="https://unpkg.com/iframe-worker/shim">', True),
+        ('<script async src="//example.com/a.js">', True),
+        ('<img alt="a" src="http://example.com/a.png">', True),
+        ('<link rel="preconnect" href="https://fonts.gstatic.com" crossorigin>', True),
+        ('<link href="https://example.com/a.css" rel="stylesheet">', True),
+        ('<script src="assets/javascripts/bundle.js">', False),
+        ('<link rel="stylesheet" href="assets/stylesheets/main.css">', False),
+        ('<link rel="canonical" href="https://example.com/a">', False),
+        ('<a href="https://keepachangelog.com">', False),
+    ],
+)
+def test_a_page_that_fetches_from_elsewhere_is_found(element: str, is_fetched: bool) -> None:  # noqa: FBT001
+    assert fetched(f"<head><meta charset=utf-8>{element}</head>") == (element if is_fetched else "")
