@@ -29,7 +29,7 @@ def decided(candidate: Candidate | None, **fields: Any) -> PreemptionDecision:
 
 
 def told_of(decision: PreemptionDecision) -> Deliberation:
-    told = deliberation_of(Answer(b"", decision, decision.chosen), BUDGETS, NEWEST, 0.5)
+    told = deliberation_of(Answer(bytes, decision, decision.chosen), BUDGETS, NEWEST, 0.5)
     assert told is not None
     return told
 
@@ -76,8 +76,8 @@ def test_a_budget_is_spent_by_victims_that_are_more_important() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(b"", FilterDecision(VIP, [], {})),
-        Answer(b"", decided(None)),
+        Answer(bytes, FilterDecision(VIP, [], {})),
+        Answer(bytes, decided(None)),
     ],
 )
 def test_answers_that_name_no_node_are_not_told_of(answer: Answer) -> None:
