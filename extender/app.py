@@ -33,6 +33,9 @@ from extender.wire import WireError
 
 REQUEST_ID: Final = "X-Request-Id"
 _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_RETRY_AFTER: Final = {503: {"Retry-After": "1"}}
+"""What is added to a refusal of what may be answered soon; seconds."""
+
 _STATUSES: Mapping[type[Exception], int] = {
     WireError: 400,
     ObjectError: 400,
@@ -179,7 +182,8 @@ async def _body(request: web.Request) -> bytes:
 def _refusal(service: Service, verb: str, status: int, problem: str) -> web.Response:
     line = " ".join(problem.split())  # names in a problem are the caller's, line ends and all
     service.journal.refused(verb, status, line)
-    return web.Response(status=status, text=f"reprieve: {line}\n")
+    headers = _RETRY_AFTER.get(status)
+    return web.Response(status=status, text=f"reprieve: {line}\n", headers=headers)
 
 
 async def _healthy(_: web.Request) -> web.Response:

@@ -18,9 +18,15 @@ class Journal:
         self._log = structlog.get_logger()
 
     def answered(
-        self, verb: str, answer: Answer, generation: int, silence: float, seconds: float
+        self,
+        verb: str,
+        answer: Answer,
+        generation: int,
+        pods_version: str,
+        silence: float,
+        seconds: float,
     ) -> None:
-        """Write one answer."""
+        """Write one answer; ``pods_version`` is of the newest change to a pod that it knew."""
         decision = answer.decision
         facts = (
             _filtered(decision)
@@ -33,6 +39,7 @@ class Journal:
             **facts,
             notes=list(answer.notes),
             generation=generation,
+            pods_version=pods_version,
             watch_silence_seconds=round(silence, 3),
             took_ms=round(seconds * 1000, 3),
         )

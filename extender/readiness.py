@@ -36,6 +36,11 @@ class Feed(Protocol):
         ...
 
     @property
+    def resource_version(self) -> str:
+        """The version that the copy has reached, "" before the first list."""
+        ...
+
+    @property
     def last_event_ns(self) -> int:
         """When the server last said anything, in nanoseconds since the epoch; 0 for never."""
         ...

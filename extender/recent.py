@@ -33,8 +33,9 @@ class KnownPod(msgspec.Struct, rename="camel", frozen=True):
 class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     """One answer; times are RFC 3339 and milliseconds.
 
-    ``fits`` is None for preemption. ``rejected`` counts nodes by reason. ``degraded`` is set where
-    something stands in for a decision: the case, and what does.
+    ``pods_version`` is the resource version of the newest change to a pod that was known when it
+    was decided. ``fits`` is None for preemption. ``rejected`` counts nodes by reason. ``degraded``
+    is set where something stands in for a decision: the case, and what does.
     """
 
     at: str
@@ -43,6 +44,7 @@ class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     pod: KnownPod
     took_milliseconds: float = 0.0
     generation: int = 0
+    pods_version: str = ""
     fits: int | None = None
     node: str | None = None
     victims: Sequence[KnownPod] = ()
@@ -64,6 +66,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     request_id: str
     verb: str
     generation: int
+    pods_version: str
     seconds: float
 
 
@@ -102,6 +105,7 @@ def record_of(answer: Answer, around: Circumstances, reasons: Tally) -> Record:
         known(decision.pod),
         round(around.seconds * 1000, 3),
         around.generation,
+        around.pods_version,
         rejected={str(reason): n for reason, n in reasons.most_common(_MOST_REASONS)},
         notes=answer.notes,
     )

@@ -114,6 +114,8 @@ class Service:
         call = VERBS[asked.verb](asked.body, self.engine.rules)
         course.pod = call.pod.key
         snapshot = self.cluster.snapshot()
+        pods = self.feeds.get("pods")
+        pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
         situation = Situation(
             snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
@@ -129,7 +131,15 @@ class Service:
         ended = course.ends[Stage.ENCODING] = clock.monotonic()
 
         def tell() -> None:
-            self._tell(asked, answer, snapshot.generation, ended - started)
+            around = Circumstances(
+                self._now(),
+                asked.request_id,
+                asked.verb,
+                snapshot.generation,
+                pods_version,
+                ended - started,
+            )
+            self._tell(answer, around)
             self.metrics.waited.labels(asked.verb).observe(started - asked.arrived)
             if ended > deadline:
                 self.metrics.overdue.labels(asked.verb).inc()
@@ -150,13 +160,14 @@ class Service:
             gauges.ages.labels(kind).set(age)
         return gauges.text()
 
-    def _tell(self, asked: Asked, answer: Answer, generation: int, seconds: float) -> None:
-        verb = asked.verb
+    def _tell(self, answer: Answer, around: Circumstances) -> None:
+        verb, seconds = around.verb, around.seconds
         reasons = tally(answer.decision.rejected)
         self.metrics.answered(verb, answer, reasons)
         self.metrics.seconds.labels(verb).observe(seconds)
-        self.journal.answered(verb, answer, generation, self.silence(), seconds)
-        around = Circumstances(self._now(), asked.request_id, verb, generation, seconds)
+        self.journal.answered(
+            verb, answer, around.generation, around.pods_version, self.silence(), seconds
+        )
         self.recent.add(record_of(answer, around, reasons))
         if self.announcer is not None:
             self.announcer.answered(answer)

@@ -50,10 +50,16 @@ class Witness(Journal):
         self.last: Answer | None = None
 
     def answered(
-        self, verb: str, answer: Answer, generation: int, silence: float, seconds: float
+        self,
+        verb: str,
+        answer: Answer,
+        generation: int,
+        pods_version: str,
+        silence: float,
+        seconds: float,
     ) -> None:
         """Write the answer and keep it."""
-        super().answered(verb, answer, generation, silence, seconds)
+        super().answered(verb, answer, generation, pods_version, silence, seconds)
         self.last = answer
 
 

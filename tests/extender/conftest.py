@@ -115,6 +115,7 @@ class Reply:
 
     status: int
     text: str
+    headers: Mapping[str, str]
 
     @property
     def body(self) -> bytes:
@@ -131,11 +132,11 @@ class Extender:
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
         async with self.session.post(f"{self.url}{path}", data=body, headers=headers) as response:
-            return Reply(response.status, await response.text())
+            return Reply(response.status, await response.text(), response.headers)
 
     async def get(self, path: str) -> Reply:
         async with self.session.get(f"{self.url}{path}") as response:
-            return Reply(response.status, await response.text())
+            return Reply(response.status, await response.text(), response.headers)
 
 
 @asynccontextmanager

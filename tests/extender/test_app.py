@@ -252,6 +252,7 @@ class TestReadiness:
             waiting = f"not ready: waiting for {', '.join(FOLLOWED)}\n"
             reply = await it.extender.post("/filter", filter_body(None, "node-1"))
             assert (reply.status, reply.text) == (503, f"reprieve: {waiting}")
+            assert reply.headers["Retry-After"] == "1"
             ready = await it.extender.get("/readyz")
             assert (ready.status, ready.text) == (503, waiting)
             assert (await it.extender.get("/livez")).status == 200

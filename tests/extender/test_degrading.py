@@ -31,6 +31,7 @@ class Feed:
     """A cache that has synced, last heard of at second 0."""
 
     settled = synced = True
+    resource_version = "1"
     last_event_ns = 0
     last_heard = 0.0
 

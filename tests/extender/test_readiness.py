@@ -42,6 +42,7 @@ class Feed:
 
     synced: bool = True
     settled: bool = True
+    resource_version: str = "1"
     last_heard: float = 0.0
     last_event_ns: int = 0
 
@@ -98,6 +99,7 @@ async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
         assert (ready.status, ready.text) == (503, "not ready: nothing heard of pods\n")
         reply = await extender.post("/filter", filter_body(None, "node-1"))
         assert (reply.status, reply.text) == (503, "reprieve: stale: nothing heard of pods\n")
+        assert reply.headers["Retry-After"] == "1"
         assert (await extender.get("/livez")).status == 200
         figures = (await extender.get("/metrics")).text.splitlines()
         assert "reprieve_ready 0.0" in figures

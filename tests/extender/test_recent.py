@@ -33,6 +33,7 @@ from tests.extender.conftest import (
     Extender,
     HandClock,
     filter_body,
+    following,
     live_cluster,
     preempt_body,
     served,
@@ -292,3 +293,11 @@ def test_a_broken_budget_is_told() -> None:
     [record] = json.loads(service.recent.document())["decisions"]
     assert record["node"] in {"node-1", "node-2"}
     assert record["numPDBViolations"] == 1
+
+
+async def test_an_answer_names_the_version_up_to_which_pods_were_known() -> None:
+    async with following([node_json()]) as it:
+        await it.let_it_sync()
+        await ask(it.extender, "/filter", filter_body(None, "node-1"))
+        [record] = await decisions(it.extender)
+        assert record["podsVersion"] == it.extender.service.feeds["pods"].resource_version != ""
