@@ -1,6 +1,6 @@
-"""A log-log plot as SVG, the same bytes for the same figures.
+"""Plots as SVG, the same bytes for the same figures.
 
-Both axes are logarithmic, so that a cost that grows with the size to the power k is a line of slope
+Where both axes are logarithmic, a cost that grows with the size to the power k is a line of slope
 k, and a factor is the same distance anywhere.
 """
 
@@ -25,7 +25,7 @@ class Series:
     color: str
     dash: str
     width: float
-    points: Mapping[int, float]
+    points: Mapping[int, float] | Mapping[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,24 @@ class Axis:
         return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
 
 
-def draw(panels: Sequence[Panel], across: Axis, up: Axis) -> str:
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """An even axis from ``low`` to ``high``; the marks are labelled."""
+
+    title: str
+    low: float
+    high: float
+    marks: Sequence[float]
+
+    def share(self, value: float) -> float:
+        """Tell how far along the axis a value is, from 0 to 1."""
+        return (value - self.low) / (self.high - self.low)
+
+
+Scale = Axis | Linear
+
+
+def draw(panels: Sequence[Panel], across: Scale, up: Scale) -> str:
     """Give the plot; series of one name have one entry in the legend."""
     legend = {series.name: series for panel in panels for series in panel.series}
     width = _WIDTH * len(panels)
@@ -66,24 +83,24 @@ def draw(panels: Sequence[Panel], across: Axis, up: Axis) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _panel(panel: Panel, across: Axis, up: Axis) -> Iterator[str]:
+def _panel(panel: Panel, across: Scale, up: Scale) -> Iterator[str]:
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     yield _text(panel.title, (_LEFT + right) / 2, 20, "middle", ' font-weight="bold"')
     for mark in across.marks:
         x = _x(across, mark)
         yield f'<path d="M{x} {_TOP}V{bottom}" stroke="#ddd"/>'
-        yield _text(f"{mark:,}", x, bottom + 16, "middle")
+        yield _text(f"{mark:,g}", x, bottom + 16, "middle")
     for mark in up.marks:
         y = _y(up, mark)
         yield f'<path d="M{_LEFT} {y}H{right}" stroke="#ddd"/>'
-        yield _text(f"{mark:,}", _LEFT - 6, y + 4, "end")
+        yield _text(f"{mark:,g}", _LEFT - 6, y + 4, "end")
     yield _text(across.title, (_LEFT + right) / 2, bottom + 34, "middle")
     yield _text(up.title, _LEFT - 6, _TOP - 12, "end")
     for series in panel.series:
         yield from _line(series, across, up)
 
 
-def _line(series: Series, across: Axis, up: Axis) -> Iterator[str]:
+def _line(series: Series, across: Scale, up: Scale) -> Iterator[str]:
     places = [(_x(across, size), _y(up, cost)) for size, cost in sorted(series.points.items())]
     path = "L".join(f"{x} {y}" for x, y in places)
     if path:
@@ -109,9 +126,9 @@ def _text(text: str, x: float, y: float, anchor: str, more: str = "") -> str:
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{more}>{text}</text>'
 
 
-def _x(axis: Axis, value: float) -> float:
+def _x(axis: Scale, value: float) -> float:
     return round(_LEFT + axis.share(value) * (_WIDTH - _LEFT - _RIGHT), 1)
 
 
-def _y(axis: Axis, value: float) -> float:
+def _y(axis: Scale, value: float) -> float:
     return round(_HEIGHT - _BOTTOM - axis.share(value) * (_HEIGHT - _TOP - _BOTTOM), 1)

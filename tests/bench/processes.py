@@ -45,9 +45,9 @@ def processor_seconds(pid: int) -> float:
 
 
 @contextmanager
-def reprieve(*arguments: str) -> Iterator[Server]:
-    """Run a ``reprieve`` server while the block runs."""
-    with _listening(*_REPRIEVE, *arguments) as server:
+def reprieve(*arguments: str, log: Path = Path(os.devnull)) -> Iterator[Server]:
+    """Run a ``reprieve`` server while the block runs; what it logs goes to a file."""
+    with _listening(*_REPRIEVE, *arguments, log=log) as server:
         yield server
 
 
@@ -74,14 +74,12 @@ def echo() -> Iterator[Server]:
 
 
 @contextmanager
-def _listening(*arguments: str) -> Iterator[Server]:
+def _listening(*arguments: str, log: Path = Path(os.devnull)) -> Iterator[Server]:
     begun = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=file, text=True
+        )
     try:
         line = process.stdout.readline() if process.stdout else ""
         if not line.startswith("listening on "):

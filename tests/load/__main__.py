@@ -1,0 +1,125 @@
+"""``make load``: the extender under load, with its budgets; ``make load-check``, in two minutes.
+
+fakeapi holds 5,000 nodes and 150,000 pods, of which a hundred a second change; ``reprieve serve``
+follows it, as it is configured by default. locust asks, phase by phase (:mod:`tests.load.mixes`),
+each server and client in a process of its own. Then all kept answers are checked by the reference
+engine. Figures, CSV and a page go to ``load-results/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import astuple, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from policies import DEFAULT_RULES, Snapshot
+from tests.bench import budgets, report
+from tests.bench.budgets import Budget, Figure
+from tests.bench.clusters import cluster, snapshot_of
+from tests.load import bodies
+from tests.load.checking import check
+from tests.load.figures import Moment, Outcome, figures
+from tests.load.mixes import FULL, NODES, PODS_PER_NODE, QUICK, Plan
+from tests.load.page import page
+from tests.load.records import read_calls, read_changes, read_decisions, read_samples
+from tests.load.running import Observer, calls_of, churn, locust, samples_of, start
+
+RESULTS: Final = Path("load-results")
+BUDGETS: Final = Path(__file__).with_name("budgets.toml")
+
+
+def main() -> None:
+    """Run what is asked for, write the tables, and say which budgets are broken."""
+    quick: bool = _arguments().quick
+    plan = QUICK if quick else FULL
+    limits = {
+        name: each
+        for name, each in budgets.read("load", BUDGETS).items()
+        if not (quick and each.full)
+    }
+    broken = _run(plan, limits)
+    if broken and all(limits[name].limit for name in broken):  # noise may pass, a fault may not
+        _say(f"over budget, measured once more: {', '.join(broken)}")
+        again = _run(plan, limits)
+        broken = {name: again[name] for name in again if name in broken or not limits[name].limit}
+    for name, fault in broken.items():
+        _say(f"over budget: load.{name}: {fault}")
+    if broken:
+        sys.exit(1)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two minutes of load")
+    return parser.parse_args()
+
+
+def _run(plan: Plan, limits: Mapping[str, Budget]) -> dict[str, str]:
+    """Run all phases, check the answers and write everything; gives the budgets broken."""
+    first = snapshot_of(cluster(NODES, PODS_PER_NODE))
+    bodies.write(RESULTS / "bodies", first)
+    with TemporaryDirectory() as directory:
+        found = _observed(plan, Path(directory), first)
+    measured = figures(found)
+    broken = budgets.faults(limits, measured, calibration=1.0)
+    _write(measured, limits, broken, found)
+    return broken
+
+
+def _observed(plan: Plan, directory: Path, first: Snapshot) -> Outcome:
+    """Run all phases, and check what they leave behind."""
+    log, seen = directory / "serve.jsonl", directory / "changes.jsonl"
+    with ExitStack() as stack:
+        servers = start(stack, directory, log)
+        with churn(servers["fakeapi"], seen) as changing:
+            pids = {name: server.pid for name, server in servers.items()}
+            observer = Observer({**pids, "churn": changing.pid})
+            for phase in plan.phases:
+                _say(f"{phase.name}: {phase.seconds} s")
+                observer.watch(phase.name, locust(phase, plan, servers, RESULTS))
+    calls = [call for each in plan.phases for call in read_calls(calls_of(each, RESULTS))]
+    samples = [kept for each in plan.phases for kept in read_samples(samples_of(each, RESULTS))]
+    _say(f"{len(samples)} answers are checked")
+    decisions, changes = read_decisions(log), read_changes(seen)
+    sent = bodies.read(RESULTS / "bodies")
+    checked = check(samples, decisions, changes, first, sent, DEFAULT_RULES)
+    return Outcome(
+        calls, observer.moments, observer.shares, checked, changing.changes, changing.seconds
+    )
+
+
+def _write(
+    measured: Mapping[str, Figure],
+    limits: Mapping[str, Budget],
+    broken: Mapping[str, str],
+    found: Outcome,
+) -> None:
+    rows = [["what", "found", "limit"]]
+    for name, figure in measured.items():
+        limit = limits.get(name, Budget()).limit
+        rows.append([figure.what, figure.shown, "" if limit is None else f"≤ {limit:g}"])
+    text = report.table(rows)
+    _say(text)
+    (RESULTS / "load.md").write_text(text)
+    (RESULTS / "wrong.txt").write_text("".join(f"{each}\n" for each in found.checked.wrong))
+    with (RESULTS / "memory.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(each.name for each in fields(Moment))
+        writer.writerows(astuple(each) for each in found.moments)
+    about = f"{report.machine()}; 5,000 nodes, 150,000 pods"
+    (RESULTS / "load.html").write_text(page(about, measured, limits, broken, found))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

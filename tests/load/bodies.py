@@ -1,0 +1,95 @@
+"""The calls that are sent, as files: made once, so that sending costs the load client little.
+
+Each preempt call offers nodes with the victims that kube-scheduler would have found before anything
+changed, half of them among the nodes that change most.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from extender.kube.pods import decode_pod
+from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
+from policies.model import Pod
+from policies.upstream import NEWEST
+from tests.bench.clusters import Document, encoded, preemptor
+from tests.load.lives import hot_nodes
+from tests.load.mixes import KINDS, NODES, Kind
+
+_SEED: Final = 7
+_ROOMS: Final = ({"cpu": "1", "memory": "2Gi"}, {"cpu": "2", "memory": "4Gi"})
+"""What filtered pods ask for: one may stand beside another of the churn's pods, or only alone."""
+
+
+def preemptors(kind: Kind) -> Iterator[Document]:
+    """Give the pods of the kind's calls; each is a pod of its own."""
+    for number in range(kind.bodies):
+        pod = preemptor(_variant(kind, number), NODES)
+        name = f"{kind.name}-{number}"
+        pod["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+        if kind.verb == "filter":
+            pod["spec"]["containers"][0]["resources"]["requests"] = _ROOMS[number % len(_ROOMS)]
+        yield pod
+
+
+def _variant(kind: Kind, number: int) -> str:
+    if kind.verb == "filter":
+        return "small"
+    return "large" if number % 3 == 2 else "plain"
+
+
+def build(kind: Kind, snapshot: Snapshot) -> list[bytes]:
+    """Give the bodies of all calls of a kind; the same each time."""
+    rng = random.Random(_SEED)
+    build_one = _filter if kind.verb == "filter" else _preempt
+    return [encoded(build_one(kind, pod, snapshot, rng)) for pod in preemptors(kind)]
+
+
+def write(directory: Path, snapshot: Snapshot) -> None:
+    """Write the bodies of all kinds."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for kind in KINDS:
+        for number, body in enumerate(build(kind, snapshot)):
+            (directory / f"{kind.name}-{number}.json").write_bytes(body)
+
+
+def read(directory: Path) -> Mapping[str, Sequence[bytes]]:
+    """Read the bodies by kind."""
+    return {
+        kind.name: [
+            (directory / f"{kind.name}-{number}.json").read_bytes() for number in range(kind.bodies)
+        ]
+        for kind in KINDS
+    }
+
+
+def _filter(kind: Kind, pod: Document, snapshot: Snapshot, _: random.Random) -> dict[str, Any]:
+    return {"Pod": pod, "Nodes": None, "NodeNames": sorted(snapshot.nodes)[: kind.nodes]}
+
+
+def _preempt(kind: Kind, pod: Document, snapshot: Snapshot, rng: random.Random) -> dict[str, Any]:
+    names = _names(kind.nodes, snapshot, rng)
+    offers = _offers(decode_pod(encoded(pod), NEWEST), snapshot, names)
+    return {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": offers}
+
+
+def _names(size: int, snapshot: Snapshot, rng: random.Random) -> list[str]:
+    hot = hot_nodes(snapshot.nodes)
+    chosen = rng.sample(hot, min(size // 2, len(hot)))
+    others = sorted(frozenset(snapshot.nodes).difference(chosen))
+    return sorted([*chosen, *rng.sample(others, size - len(chosen))])
+
+
+def _offers(pod: Pod, snapshot: Snapshot, names: Sequence[str]) -> dict[str, object]:
+    filtering = decide_filter(pod, snapshot, DEFAULT_RULES, names)
+    candidates = post_filter(filtering, snapshot, DEFAULT_RULES, names).candidates
+    return {
+        node: {
+            "Pods": [{"UID": victim.uid} for victim in candidate.victims.pods],
+            "NumPDBViolations": candidate.victims.violations,
+        }
+        for node, candidate in candidates.items()
+    }

@@ -1,0 +1,223 @@
+"""What a run came to, as figures that have budgets: ratios to the echo, refusals, memory."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.bench.budgets import Figure
+from tests.bench.timing import Latency, latency, milliseconds
+from tests.load.checking import Checked
+from tests.load.mixes import (
+    ABOVE,
+    CAPACITY,
+    CHANGES_PER_SECOND,
+    ECHO_CAPACITY,
+    KINDS,
+    OPEN,
+    STEADY,
+)
+from tests.load.records import ANSWERED, ECHO, REFUSED, REPRIEVE, Call
+
+MIB: Final = 2**20
+_SLOW_SENDER: Final = "SlowSender"
+_SETTLING: Final = 0.25
+"""The share of the steady phase in which memory may still grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The resident memory of the extender at a time, in bytes."""
+
+    phase: str
+    at: float
+    resident: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Processor seconds by process in a phase that took so many seconds."""
+
+    phase: str
+    seconds: float
+    processor: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that was found in a run."""
+
+    calls: Sequence[Call]
+    moments: Sequence[Moment]
+    shares: Sequence[Share]
+    checked: Checked
+    changes: int
+    change_seconds: float
+
+
+def figures(found: Outcome) -> dict[str, Figure]:
+    """Give every figure by its name."""
+    return dict(
+        [
+            *_latencies(found.calls),
+            *_bursts(found.calls),
+            *_capacity(found.calls),
+            *_trouble(found.calls),
+            *_memory(found.moments),
+            *_answers(found.checked),
+            *_around(found),
+        ]
+    )
+
+
+def rate(calls: Sequence[Call]) -> float:
+    """Give how many calls were answered in a second."""
+    answered = [call for call in calls if call.outcome == ANSWERED]
+    if len(answered) < 2:
+        return 0.0
+    begun = min(call.started for call in answered)
+    return len(answered) / (max(call.ended for call in answered) - begun)
+
+
+def picked(
+    calls: Sequence[Call], phase: str, target: str = REPRIEVE, user: str = "", kind: str = ""
+) -> list[Call]:
+    """Give the calls of a phase to a target, of one user or kind if it is named."""
+    return [
+        call
+        for call in calls
+        if (call.phase, call.target) == (phase, target)
+        and user in ("", call.user)
+        and kind in ("", call.kind)
+    ]
+
+
+Named = Iterator[tuple[str, Figure]]
+
+
+def _latencies(calls: Sequence[Call]) -> Named:
+    for kind in KINDS:
+        ours, echo = (
+            _latency(picked(calls, STEADY, target, "Closed", kind.name))
+            for target in (REPRIEVE, ECHO)
+        )
+        if ours is None or echo is None:
+            continue
+        for name, taken, bare in (("p50", ours.p50, echo.p50), ("p99", ours.p99, echo.p99)):
+            shown = f"{taken / bare:.2f}: {milliseconds(taken)} by {milliseconds(bare)}"
+            what = f"{kind.name} by the echo: {name} of {ours.rounds:,}"
+            yield f"{kind.name}-{name}", _ratio(what, shown, taken / bare)
+
+
+def _bursts(calls: Sequence[Call]) -> Named:
+    ours, echo = (_latency(picked(calls, STEADY, each, "Burst")) for each in (REPRIEVE, ECHO))
+    if ours is not None and echo is not None:
+        shown = f"{ours.p99 / echo.p99:.2f}: {milliseconds(ours.p99)} by {milliseconds(echo.p99)}"
+        yield "burst-p99", _ratio("bursts by the echo: p99", shown, ours.p99 / echo.p99)
+
+
+def _latency(calls: Sequence[Call]) -> Latency | None:
+    taken = [call.seconds for call in calls if call.outcome == ANSWERED]
+    return latency(taken) if taken else None
+
+
+def _capacity(calls: Sequence[Call]) -> Named:
+    ours = rate(picked(calls, CAPACITY))
+    echo = rate(picked(calls, ECHO_CAPACITY, ECHO))
+    if ours and echo:
+        shown = f"{echo / ours:.2f}: {ours:,.0f} a second, the echo {echo:,.0f}"
+        yield "capacity", _ratio("the echo's answers in a second by ours", shown, echo / ours)
+    above = rate(picked(calls, ABOVE))
+    if ours and above:
+        shown = f"{above:,.0f} a second"
+        what = "answers in a second flat out, by those above saturation"
+        yield "above-rate", _ratio(what, shown, ours / above)
+
+
+def _trouble(calls: Sequence[Call]) -> Named:
+    """Count what must not be: below saturation any refusal, above it one that is not clean."""
+    below = [call for call in calls if call.phase != ABOVE and call.target == REPRIEVE]
+    waited = [call for call in below if call.user != _SLOW_SENDER]
+    wrong = Counter(call.outcome for call in waited if call.outcome != ANSWERED)
+    yield "refused-below", _count("calls below saturation that were not answered", wrong, waited)
+    senders = [call for call in below if call.user == _SLOW_SENDER]
+    odd = Counter(call.outcome for call in senders if call.outcome not in {ANSWERED, REFUSED})
+    yield "slow-senders", _count("slow senders not refused as late, nor answered", odd, senders)
+    above = picked(calls, ABOVE)
+    unclean = Counter(call.outcome for call in above if call.outcome not in {ANSWERED, REFUSED})
+    yield "unclean-above", _count("refusals above saturation that are not clean", unclean, above)
+    refused = sum(call.outcome == REFUSED for call in above)
+    shown = f"{refused:,} of {len(above):,} refused, each with Retry-After"
+    yield "saturated", _ratio("saturation that was not reached", shown, float(not refused))
+    opened = picked(calls, OPEN, user="OpenLoop")
+    taken = _latency(opened)
+    if taken is not None:
+        shown = f"p50 {milliseconds(taken.p50)}, p99 {milliseconds(taken.p99)} of {taken.rounds:,}"
+        yield "open", _ratio("open loop at half the capacity", shown, taken.p99)
+
+
+def _memory(moments: Sequence[Moment]) -> Named:
+    steady = [each for each in moments if each.phase == STEADY]
+    settled = steady[int(len(steady) * _SETTLING) :]
+    if len(settled) < 2:
+        return
+    growth = slope(settled)
+    sizes = [each.resident / MIB for each in moments]
+    shown = f"{growth:+.2f} MiB a minute; {sizes[0]:,.0f} at first, {max(sizes):,.0f} at most"
+    yield "memory-slope", _ratio("resident memory, growth at an even pace", shown, growth)
+    yield "memory", _ratio("resident memory at most", f"{max(sizes):,.0f} MiB", max(sizes))
+
+
+def slope(moments: Sequence[Moment]) -> float:
+    """Give the growth in MiB a minute: the median of the slopes between the two halves.
+
+    Each moment of the first half is paired with its like in the second, so that a few outliers do
+    not count.
+    """
+    half = len(moments) // 2
+    pairs = zip(moments[:half], moments[-half:], strict=True)
+    return statistics.median(
+        (later.resident - earlier.resident) / MIB / ((later.at - earlier.at) / 60)
+        for earlier, later in pairs
+    )
+
+
+def _answers(checked: Checked) -> Named:
+    right = ", ".join(f"{count} {kind}" for kind, count in sorted(checked.right.items()))
+    what = "wrong answers among those checked"
+    total = sum(checked.right.values())
+    shown = f"{len(checked.wrong)} of {total + len(checked.wrong)}; right: {right}"
+    yield "wrong", _ratio(what, shown, len(checked.wrong))
+    unseen = sum(kind.name not in checked.right for kind in KINDS)
+    yield "unchecked", _ratio("kinds of which no answer was right", str(unseen), unseen)
+    if checked.behind:
+        lag = latency(checked.behind)
+        shown = f"p50 {milliseconds(lag.p50)}, p99 {milliseconds(lag.p99)}"
+        yield "behind", _ratio("answers behind what another watch had shown", shown, lag.p99)
+
+
+def _around(found: Outcome) -> Named:
+    pace = found.changes / found.change_seconds if found.change_seconds else 0.0
+    short = CHANGES_PER_SECOND / pace if pace else float("inf")
+    shown = f"{pace:.1f} a second, {found.changes:,} in all"
+    yield "changes", _ratio("changes of pods", shown, short)
+    for share in found.shares:
+        if share.phase in {STEADY, ABOVE}:
+            parts = {name: taken / share.seconds for name, taken in share.processor.items()}
+            shown = ", ".join(f"{name} {100 * part:.0f} %" for name, part in parts.items())
+            what = f"processor, of one core, {share.phase}"
+            yield f"processor-{share.phase}", _ratio(what, shown, parts.get("locust", 0.0))
+
+
+def _count(what: str, trouble: Counter[str], among: Sequence[Call]) -> Figure:
+    shown = f"{trouble.total()} of {len(among):,}"
+    if trouble:
+        shown += f": {', '.join(f'{n} {how}' for how, n in trouble.most_common(4))}"
+    return _ratio(what, shown, trouble.total())
+
+
+def _ratio(what: str, shown: str, cost: float) -> Figure:
+    return Figure(what, shown, cost, timed=False)

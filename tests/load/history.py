@@ -1,0 +1,84 @@
+"""The cluster as it was at any moment of a run, rebuilt from what a watch has shown.
+
+This is the readable twin of what the extender keeps (:mod:`extender.cluster`): all pods of a node
+are put on it anew. The extender's promises are laid over it: whoever was named last for a preemptor
+is promised to go, and the preemptor is promised to the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from extender.kube.pods import decode_pod
+from policies.model import NodeState, Pod, Snapshot, occupied
+from policies.upstream import Release
+from tests.load.records import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An answer that stands: these pods, by UID, go from the node for the preemptor."""
+
+    preemptor: Pod
+    node: str
+    victims: frozenset[str]
+
+
+class History:
+    """Goes from state to state, never back; ``changes`` stand in the order of their versions."""
+
+    def __init__(self, first: Snapshot, changes: Iterable[Change], release: Release) -> None:
+        self._current = first
+        self._coming = list(reversed(list(changes)))
+        self._release = release
+        self._pods = {
+            name: {pod.key: pod for pod in state.pods} for name, state in first.nodes.items()
+        }
+        self._where = {key: name for name, pods in self._pods.items() for key in pods}
+        self._named: dict[str, Named] = {}
+        self._touched: set[str] = set()
+        self.version = 0
+
+    def advance(self, version: int) -> None:
+        """Let happen what has happened up to a version. Raises ValueError for an older one."""
+        if version < self.version:
+            raise ValueError(f"version {version} comes after {self.version}")
+        self.version = version
+        while self._coming and self._coming[-1].version <= version:
+            self._happen(self._coming.pop())
+
+    def name(self, preemptor: Pod, node: str, victims: Sequence[str]) -> None:
+        """Remember an answer in place of an older one for its pod; ``victims`` are keys."""
+        older = self._named.get(preemptor.uid)
+        uids = frozenset(self._pods[node][key].uid for key in victims)
+        self._named[preemptor.uid] = Named(preemptor, node, uids)
+        self._touched |= {node} if older is None else {node, older.node}
+
+    def snapshot(self) -> Snapshot:
+        """Give the state that has been reached."""
+        if self._touched:
+            states = {name: self._state(name) for name in self._touched}
+            self._current = replace(self._current, nodes={**self._current.nodes, **states})
+            self._touched.clear()
+        return self._current
+
+    def _happen(self, change: Change) -> None:
+        pod = decode_pod(bytes(change.event.object), self._release)
+        before = self._where.pop(pod.key, None)
+        if before is not None:
+            del self._pods[before][pod.key]
+            self._touched.add(before)
+        if change.event.type != "DELETED" and pod.node_name is not None:
+            self._pods[pod.node_name][pod.key] = pod
+            self._where[pod.key] = pod.node_name
+            self._touched.add(pod.node_name)
+
+    def _state(self, node: str) -> NodeState:
+        named = [each for each in self._named.values() if each.node == node]
+        leaving = frozenset[str]().union(*(each.victims for each in named))
+        return occupied(
+            self._current.nodes[node].node,
+            [replace(p, promised=p.uid in leaving) for p in self._pods[node].values()],
+            [replace(each.preemptor, nominated_node=node) for each in named],
+        )

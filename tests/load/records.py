@@ -1,0 +1,172 @@
+"""What a load run leaves behind: calls as CSV, samples and the extender's decisions as JSON lines.
+
+Times are in seconds of the machine's monotonic clock, which all processes share.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+ANSWERED: Final = "answered"
+REFUSED: Final = "refused"
+CUT: Final = "cut"
+REPRIEVE: Final = "reprieve"
+ECHO: Final = "echo"
+
+T = TypeVar("T")
+
+_VERBS: Final = frozenset({"filter", "preempt"})
+_DEGRADED: Final = ("reprieve: late: ", "reprieve: overloaded: ", "reprieve: stale: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: by which user in which phase, to whom, and how it ended."""
+
+    phase: str
+    user: str
+    target: str
+    kind: str
+    started: float
+    ended: float
+    status: int
+    outcome: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.ended - self.started
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """A call whose answer was kept; ``body`` is the number of what was sent among its kind."""
+
+    phase: str
+    kind: str
+    body: int
+    request_id: str
+    started: float
+    ended: float
+    answer: str
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A decision as the extender's log tells it; ``event`` is the verb."""
+
+    event: str
+    request_id: str
+    pod: str
+    pods_version: str
+    node: str | None = None
+    victims: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Change(msgspec.Struct, frozen=True):
+    """An event of a pod as a watch of our own showed it, and when."""
+
+    at: float
+    event: Event
+
+    @property
+    def version(self) -> int:
+        """The resource version that it made."""
+        found = msgspec.json.decode(self.event.object, type=_Versioned)
+        return int(found.metadata.resource_version)
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A watch event: ADDED, MODIFIED or DELETED, and the object as it was written."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    metadata: _Version
+
+
+class _Line(msgspec.Struct, frozen=True):
+    event: str
+
+
+def outcome(status: int, retry_after: str, body: bytes) -> str:
+    """Say how a call ended: answered, refused as is documented, cut, or what is wrong with it.
+
+    A refusal is a 429 or 503 that says when to come again, and which of the documented cases it is.
+    """
+    if status == 200:
+        return ANSWERED
+    if status == 0:
+        return CUT
+    if status not in {429, 503}:
+        return f"status {status}"
+    if not retry_after.isdecimal():
+        return f"status {status} without Retry-After"
+    if not body.decode(errors="replace").startswith(_DEGRADED):
+        return f"status {status} without a documented case"
+    return REFUSED
+
+
+def write_calls(path: Path, calls: Iterable[Call]) -> None:
+    """Write calls with a head line."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(each.name for each in fields(Call))
+        writer.writerows(astuple(call) for call in calls)
+
+
+def read_calls(path: Path) -> list[Call]:
+    """Read what :func:`write_calls` wrote."""
+    with path.open(newline="") as file:
+        return [
+            Call(
+                row["phase"],
+                row["user"],
+                row["target"],
+                row["kind"],
+                float(row["started"]),
+                float(row["ended"]),
+                int(row["status"]),
+                row["outcome"],
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """Read samples, one in a line."""
+    return list(_lines(path, Sample))
+
+
+def read_changes(path: Path) -> list[Change]:
+    """Read the events that the churn's watch has written."""
+    return list(_lines(path, Change))
+
+
+def read_decisions(path: Path) -> list[Decision]:
+    """Read the decisions, in the order in which they were made, out of the extender's log."""
+    decoder = msgspec.json.Decoder(Decision)
+    with path.open("rb") as file:
+        return [decoder.decode(line) for line in file if _event(line) in _VERBS]
+
+
+def _event(line: bytes) -> str:
+    return msgspec.json.decode(line, type=_Line).event
+
+
+def _lines(path: Path, kind: type[T]) -> Iterator[T]:
+    decoder = msgspec.json.Decoder(kind)
+    with path.open("rb") as file:
+        for line in file:
+            yield decoder.decode(line)
