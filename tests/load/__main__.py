@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import astuple, fields
@@ -105,7 +106,7 @@ def _write(
         limit = limits.get(name, Budget()).limit
         rows.append([figure.what, figure.shown, "" if limit is None else f"≤ {limit:g}"])
     text = report.table(rows)
-    _say(text)
+    sys.stdout.write(f"{text}\n")
     (RESULTS / "load.md").write_text(text)
     (RESULTS / "wrong.txt").write_text("".join(f"{each}\n" for each in found.checked.wrong))
     with (RESULTS / "memory.csv").open("w", newline="") as file:
@@ -117,7 +118,7 @@ def _write(
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{time.strftime('%X')} {line}\n")
     sys.stdout.flush()
 
 

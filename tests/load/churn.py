@@ -21,7 +21,7 @@ import aiohttp
 
 from extender.stopping import told_to_stop
 from tests.load.lives import Write, writes
-from tests.load.mixes import CHANGES_PER_SECOND, NODES, PODS_PER_NODE
+from tests.load.mixes import CHANGES_PER_SECOND, NODES
 
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _MERGE: Final = "application/merge-patch+json"
@@ -78,7 +78,7 @@ class _Seen:
 async def _change(session: aiohttp.ClientSession, stop: asyncio.Event) -> int:
     """Make one change after the other at their pace, until told to stop; gives how many."""
     due, made = time.monotonic(), 0
-    for write in writes(NODES, PODS_PER_NODE):
+    for write in writes(NODES):
         due += 1 / CHANGES_PER_SECOND
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), max(0.0, due - time.monotonic()))

@@ -150,7 +150,7 @@ def _trouble(calls: Sequence[Call]) -> Named:
     unclean = Counter(call.outcome for call in above if call.outcome not in {ANSWERED, REFUSED})
     yield "unclean-above", _count("refusals above saturation that are not clean", unclean, above)
     refused = sum(call.outcome == REFUSED for call in above)
-    shown = f"{refused:,} of {len(above):,} refused, each with Retry-After"
+    shown = f"{float(not refused):g}; {refused:,} of {len(above):,} refused"
     yield "saturated", _ratio("saturation that was not reached", shown, float(not refused))
     opened = picked(calls, OPEN, user="OpenLoop")
     taken = _latency(opened)

@@ -1,7 +1,7 @@
 """What happens to the pods of the cluster while it is asked about: a list of changes by a seed.
 
-Small pods come to some of the nodes, start to run and go, so that now one node is full and now
-another; and running pods change their labels, so that now one disruption budget covers them and now
+Small pods, the guests, come to some of the nodes, start to run and go, so that now one node is full
+and now another; and they change their labels, so that now one disruption budget covers them and now
 another. No two pods have started at the same moment, so that none of these states leaves a decision
 to chance.
 """
@@ -19,7 +19,9 @@ from tests.bench.clusters import PREFIX
 
 _SEED: Final = 11
 _HOT: Final = 10
-_GUESTS: Final = 800
+_GUESTS_PER_NODE: Final = 1.6
+"""Of the two that a node has room for."""
+
 _APPS: Final = 200
 """Half of them are covered by a disruption budget."""
 
@@ -42,21 +44,17 @@ def hot_nodes(names: Iterable[str]) -> list[str]:
     return sorted(names)[::_HOT]
 
 
-def writes(nodes: int, pods_per_node: int) -> Iterator[Write]:
-    """Give changes without end, the same each time: guests come, and later come and go."""
+def writes(nodes: int) -> Iterator[Write]:
+    """Give changes without end, the same each time: guests come, are relabelled, and go again."""
     rng = random.Random(_SEED)
     hot = hot_nodes(f"{PREFIX}{index:05}" for index in range(nodes))
     guests: list[str] = []
     for number in count():
-        node = rng.choice(hot)
-        if rng.random() < _RELABELLED:
-            index = rng.randrange(pods_per_node)
-            yield _relabel(
-                f"p-{node.removeprefix(PREFIX)}-{index:02}", rng.randrange(_APPS), number
-            )
-        elif len(guests) < _GUESTS or rng.random() < 0.5:
+        if guests and rng.random() < _RELABELLED:
+            yield _relabel(rng.choice(guests), rng.randrange(_APPS), number)
+        elif len(guests) < _GUESTS_PER_NODE * len(hot) or rng.random() < 0.5:
             guests.append(f"guest-{number}")
-            yield from _come(guests[-1], node, _BEGIN + timedelta(seconds=number))
+            yield from _come(guests[-1], rng.choice(hot), _BEGIN + timedelta(seconds=number))
         else:
             name = guests.pop(rng.randrange(len(guests)))
             yield Write("DELETE", f"/{name}?gracePeriodSeconds=0")

@@ -35,7 +35,7 @@ _AT_ONCE = 200
 _MOST_SECONDS = 60.0
 _READ_BYTES = 16 * 1024
 _PAUSE_SECONDS = 0.05
-_SEND_SECONDS = 0.6
+_SEND_SECONDS = 1.5
 """What a slow sender takes for its body: more than the deadline, so that it is refused as late."""
 
 
@@ -45,7 +45,8 @@ def _arguments(parser: Any) -> None:
     parser.add_argument("--bodies", default="load-results/bodies", help="where the bodies are")
     parser.add_argument("--out", default="load-results", help="where calls and samples go")
     parser.add_argument("--echo", default="", help="URL of the echo, asked in turns if given")
-    parser.add_argument("--rate", type=float, default=10.0, help="arrivals a second, open loop")
+    parser.add_argument("--rate", type=float, default=10.0, help="calls a second, all users")
+    parser.add_argument("--doubling", type=float, default=0.0, help="seconds to twice the rate")
     parser.add_argument("--sampling", type=float, default=1.0, help="how much rarer to sample")
 
 
@@ -64,7 +65,9 @@ class Run:
         self._numbers = count(1)
         self._calls: list[Call] = []
         self._samples: IO[bytes] = (self._out / f"samples-{self.phase}.jsonl").open("wb")
-        self.gaps: Iterator[float] = gaps(random.Random(f"{options.phase} gaps"), options.rate)
+        self.rate: float = options.rate
+        clock = random.Random(f"{options.phase} gaps")
+        self.gaps: Iterator[float] = gaps(clock, options.rate, options.doubling)
 
     def draw(self) -> tuple[Kind, int]:
         """Give what is sent next."""
@@ -157,7 +160,16 @@ class Asking(FastHttpUser):
 class Closed(Asking):
     """Asks again when it has been answered, at an even pace; extender and echo in turns."""
 
-    wait_time = constant_pacing(0.08)
+    def on_start(self) -> None:
+        """Begin now."""
+        super().on_start()
+        self._due = time.monotonic()
+
+    def wait_time(self) -> float:
+        """Wait until it is time for one's part of the pace; what was missed is not made up for."""
+        now = time.monotonic()
+        self._due = max(now, self._due + mixes.CLOSED / self.run_data.rate)
+        return self._due - now
 
     @task
     def ask_both(self) -> None:
@@ -175,7 +187,7 @@ class Burst(Asking):
     @task
     def ask_at_once(self) -> None:
         """Ask the extender, then the echo, each with all calls at once."""
-        calls = [self.run_data.draw() for _ in range(mixes.BURST_CALLS)]
+        calls = [self.run_data.draw() for _ in range(mixes.burst_calls(self.run_data.rate))]
         for ask in (self.ask, self.ask_echo):
             gevent.joinall([gevent.spawn(ask, *call) for call in calls])
 
@@ -294,7 +306,7 @@ class SlowReader(Slow):
 class SlowSender(Slow):
     """Sends its question bit by bit, for longer than it may take to be answered."""
 
-    wait_time = constant_pacing(2.0)
+    wait_time = constant_pacing(3.0)
 
     @task
     def send_slowly(self) -> None:

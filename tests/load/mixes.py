@@ -1,8 +1,8 @@
 """What is asked of the extender, how often, and in which phases: as data.
 
-A phase is one run of locust with users of the named classes of ``locustfile.py``. Its rate is that
-of an open loop, as a multiple of the capacity that an earlier phase has found: what a closed loop
-without pauses is answered in a second.
+A phase is one run of locust with users of the named classes of ``locustfile.py``. Its rate is a
+multiple of the capacity that an earlier phase has found, which is what a closed loop without pauses
+is answered in a second: so an even pace is one on any machine, and saturation is.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One run of locust: ``users`` by class, for how long, and whether refusals are expected.
+    """One run of locust: ``users`` by class, and for how long.
 
-    ``rate`` is what arrives in an open loop, by the capacity; 0 for closed loops.
+    ``rate`` is what is asked in a second, by the capacity; 0 for as much as can be. It doubles
+    every ``doubling`` seconds; 0 for never.
     """
 
     name: str
     users: Mapping[str, int]
     seconds: int
     rate: float = 0.0
-    saturated: bool = False
+    doubling: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,6 @@ class Plan:
 
     phases: tuple[Phase, ...]
     sampling: float
-
-    def phase(self, name: str) -> Phase:
-        """Give a phase by its name. Raises KeyError."""
-        return {phase.name: phase for phase in self.phases}[name]
 
 
 NODES: Final = 5_000
@@ -67,37 +64,51 @@ KINDS: Final = (
 )
 KIND: Final = {kind.name: kind for kind in KINDS}
 
+CLOSED: Final = 4
+"""Users of the closed loop at an even pace."""
+
 STEADY: Final = "steady"
 CAPACITY: Final = "capacity"
 ECHO_CAPACITY: Final = "echo-capacity"
 OPEN: Final = "open"
 ABOVE: Final = "above"
 
-_EVERYDAY: Final = {"Closed": 4, "Burst": 1, "SlowReader": 1, "SlowSender": 1}
 
-
-def _plan(steady: int, flat_out: int, below: int, above: int, sampling: float) -> Plan:
+def plan(flat_out: int, steady: int, below: int, above: int, sampling: float) -> Plan:
+    """Give the phases, each for so many seconds."""
     return Plan(
         (
-            Phase(STEADY, _EVERYDAY, steady),
             Phase(CAPACITY, {"FlatOut": 8}, flat_out),
             Phase(ECHO_CAPACITY, {"FlatOutEcho": 8}, flat_out),
-            Phase(OPEN, {"OpenLoop": 1, "SlowReader": 1}, below, rate=0.5),
-            Phase(ABOVE, {"OpenLoop": 1, "SlowReader": 1}, above, rate=3.0, saturated=True),
+            Phase(
+                STEADY,
+                {"Closed": CLOSED, "Burst": 1, "SlowReader": 1, "SlowSender": 1},
+                steady,
+                rate=0.3,
+            ),
+            Phase(OPEN, {"OpenLoop": 1, "SlowReader": 1}, below, rate=0.4),
+            Phase(ABOVE, {"OpenLoop": 1, "SlowReader": 1}, above, rate=1.0, doubling=above / 4),
         ),
         sampling,
     )
 
 
-QUICK: Final = _plan(steady=60, flat_out=10, below=20, above=20, sampling=1.0)
+QUICK: Final = plan(flat_out=10, steady=60, below=20, above=20, sampling=1.0)
 """Two minutes of load."""
 
-FULL: Final = _plan(steady=600, flat_out=30, below=60, above=60, sampling=2.0)
+FULL: Final = plan(flat_out=30, steady=600, below=60, above=60, sampling=2.0)
 """Ten minutes at an even pace, and what the quick one does for longer."""
 
 BURST_SECONDS: Final = 5.0
-BURST_CALLS: Final = 16
-"""How many calls come at once, and how often; far fewer than may wait for their turn."""
+"""How often many calls come at once."""
+
+
+def burst_calls(rate: float) -> int:
+    """Give how many calls come at once: what an even pace of ``rate`` brings in a second.
+
+    There are no more than 16: far fewer than may wait for their turn.
+    """
+    return max(2, min(16, round(rate)))
 
 
 def drawn(rng: random.Random) -> Iterator[tuple[Kind, int]]:
@@ -109,7 +120,13 @@ def drawn(rng: random.Random) -> Iterator[tuple[Kind, int]]:
         yield kind, next(numbers[kind.name]) % kind.bodies
 
 
-def gaps(rng: random.Random, rate: float) -> Iterator[float]:
-    """Give the seconds between arrivals that know nothing of each other, ``rate`` a second."""
+def gaps(rng: random.Random, rate: float, doubling: float = 0.0) -> Iterator[float]:
+    """Give the seconds between arrivals that know nothing of each other.
+
+    There are ``rate`` in a second, and twice as many after each ``doubling`` seconds, if any.
+    """
+    passed = 0.0
     while True:
-        yield rng.expovariate(rate)
+        gap = rng.expovariate(rate * 2 ** (passed / doubling) if doubling else rate)
+        passed += gap
+        yield gap

@@ -26,14 +26,16 @@ from tests.load.figures import Moment, Share, rate
 from tests.load.mixes import CAPACITY, NODES, PODS_PER_NODE, Phase, Plan
 from tests.load.records import read_calls
 
-CONFIG: Final = "promiseSeconds: 3600\n"
-"""All defaults, but for promises: none ends in the course of a run, so that each is known."""
+CONFIG: Final = "promiseSeconds: 3600\ndeadlineMilliseconds: {filter: 1000, preempt: 1000}\n"
+"""All defaults but two: no promise ends in the course of a run, so that each is known; and a call
+may wait longer, since all the processes of a run want the same cores.
+"""
 
 EXTENDER: Final = "extender"
 _LOCUSTFILE: Final = Path(__file__).with_name("locustfile.py")
 _POLL_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 10
-_LEAST_RATE: Final = 10.0
+_LEAST_RATE: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -105,6 +107,8 @@ def churn(server: Server, seen: Path) -> Iterator[Churn]:
             process.terminate()
             last = told.readline()
             process.wait()
+        if not last:
+            raise RuntimeError("the changes of pods broke off")
         ended = json.loads(last)
         changing.changes, changing.seconds = ended["changes"], ended["seconds"]
 
@@ -113,7 +117,7 @@ def locust(
     phase: Phase, plan: Plan, servers: Mapping[str, Server], results: Path
 ) -> subprocess.Popen[bytes]:
     """Start locust for a phase; it ends by itself."""
-    rates = _LEAST_RATE if not phase.rate else phase.rate * _capacity(results)
+    rates = max(_LEAST_RATE, phase.rate * _capacity(results)) if phase.rate else _LEAST_RATE
     options = {
         "host": servers[EXTENDER].url,
         "echo": servers["echo"].url,
@@ -121,6 +125,7 @@ def locust(
         "bodies": results / "bodies",
         "out": results,
         "rate": f"{rates:.1f}",
+        "doubling": phase.doubling,
         "sampling": plan.sampling,
         "run-time": f"{phase.seconds}s",
         "users": sum(phase.users.values()),

@@ -1,0 +1,315 @@
+"""The load run's own arithmetic: mixes, outcomes, figures, budgets, and the page."""
+
+from __future__ import annotations
+
+import ast
+import random
+import tomllib
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.bench import budgets
+from tests.bench.budgets import faults
+from tests.load.checking import Checked
+from tests.load.figures import MIB, Moment, Outcome, Share, figures, rate, slope
+from tests.load.lives import Write, writes
+from tests.load.mixes import (
+    ABOVE,
+    CAPACITY,
+    CLOSED,
+    ECHO_CAPACITY,
+    FULL,
+    KINDS,
+    OPEN,
+    QUICK,
+    STEADY,
+    burst_calls,
+    drawn,
+    gaps,
+)
+from tests.load.page import page
+from tests.load.records import (
+    ANSWERED,
+    CUT,
+    ECHO,
+    REFUSED,
+    REPRIEVE,
+    Call,
+    outcome,
+    read_calls,
+    read_decisions,
+    write_calls,
+)
+
+LOAD = Path("tests/load")
+BUDGETS = LOAD / "budgets.toml"
+
+
+class TestMixes:
+    def test_the_quick_run_takes_two_minutes_and_the_full_one_ten_at_an_even_pace(self) -> None:
+        assert sum(phase.seconds for phase in QUICK.phases) == 120
+        [steady] = [phase for phase in FULL.phases if phase.name == STEADY]
+        assert steady.seconds == 600
+
+    def test_every_user_of_a_phase_is_a_class_of_the_locustfile(self) -> None:
+        tree = ast.parse((LOAD / "locustfile.py").read_text())
+        classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        assert {user for phase in QUICK.phases for user in phase.users} < classes
+
+    def test_the_capacity_is_known_before_a_rate_is_a_multiple_of_it(self) -> None:
+        names = [phase.name for phase in QUICK.phases]
+        asked = {phase.name for phase in QUICK.phases if phase.rate}
+        assert asked == set(names[names.index(ECHO_CAPACITY) + 1 :])
+        assert names[0] == CAPACITY
+
+    def test_kinds_are_drawn_by_their_weights_and_bodies_in_turn(self) -> None:
+        calls = list(islice(drawn(random.Random(1)), 5_000))
+        found = Counter(kind.name for kind, _ in calls)
+        weights = {kind.name: kind.weight for kind in KINDS}
+        for name, count in found.items():
+            assert count / 5_000 == pytest.approx(weights[name] / sum(weights.values()), abs=0.03)
+        for kind in KINDS:
+            numbers = [number for drew, number in calls if drew is kind]
+            assert numbers[: kind.bodies + 1] == [*range(kind.bodies), 0]
+        assert calls == list(islice(drawn(random.Random(1)), 5_000))
+
+    @pytest.mark.parametrize(("rate", "calls"), [(0.5, 2), (7.4, 7), (80.0, 16)])
+    def test_a_burst_is_a_second_of_the_even_pace_or_less(self, rate: float, calls: int) -> None:
+        assert burst_calls(rate) == calls
+
+    def test_arrivals_come_at_their_rate(self) -> None:
+        assert sum(islice(gaps(random.Random(1), 50.0), 5_000)) == pytest.approx(100, rel=0.05)
+
+    def test_arrivals_double(self) -> None:
+        passed, counts = 0.0, Counter[int]()
+        for gap in gaps(random.Random(1), 100.0, doubling=5.0):
+            passed += gap
+            if passed >= 20:
+                break
+            counts[int(passed // 5)] += 1
+        assert all(counts[n + 1] / counts[n] == pytest.approx(2, rel=0.15) for n in range(3))
+
+
+class TestLives:
+    def test_every_change_is_one_that_the_server_can_make(self) -> None:
+        present: dict[str, bool] = {}
+        starts = set[str]()
+        most = 0
+        for write in islice(writes(5_000), 20_000):
+            name = write.path.strip("/").split("?")[0].removesuffix("/status")
+            match write:
+                case Write("POST", body={"metadata": {"name": new}}):
+                    assert new not in present
+                    present[new] = False
+                case Write("DELETE"):
+                    assert present.pop(name)
+                case Write("PATCH", body={"status": {"startTime": started}}):
+                    assert started not in starts
+                    starts.add(started)
+                    present[name] = True
+                case _:
+                    assert present[name]
+            most = max(most, len(present))
+        assert 800 <= most <= 1_600
+
+    def test_they_are_the_same_each_time(self) -> None:
+        assert list(islice(writes(100), 500)) == list(islice(writes(100), 500))
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "body", "expected"),
+    [
+        (200, "", b"{}", ANSWERED),
+        (503, "1", b"reprieve: overloaded: 64 calls wait already\n", REFUSED),
+        (429, "2", b"reprieve: late: waited 1.2 s\n", REFUSED),
+        (503, "", b"reprieve: late: waited 1.2 s\n", "status 503 without Retry-After"),
+        (503, "1", b"<html>", "status 503 without a documented case"),
+        (500, "1", b"reprieve: internal error: KeyError\n", "status 500"),
+        (0, "", b"", CUT),
+    ],
+)
+def test_a_refusal_is_clean_or_it_is_said_what_is_wrong_with_it(
+    status: int, retry_after: str, body: bytes, expected: str
+) -> None:
+    assert outcome(status, retry_after, body) == expected
+
+
+def a_call(phase: str, seconds: float, at: float = 0.0, **fields: str) -> Call:
+    status = 200 if fields.get("outcome", ANSWERED) == ANSWERED else 503
+    given = {"user": "Closed", "target": REPRIEVE, "kind": KINDS[0].name, "outcome": ANSWERED}
+    given |= fields
+    return Call(
+        phase,
+        given["user"],
+        given["target"],
+        given["kind"],
+        at,
+        at + seconds,
+        status,
+        given["outcome"],
+    )
+
+
+def healthy() -> Outcome:
+    """What a run comes to in which nothing is wrong."""
+    calls = [
+        a_call(phase, took * (1 + at), at, user=user, target=target, kind=kind.name)
+        for phase, user, target, took in (
+            (STEADY, "Closed", REPRIEVE, 0.002),
+            (STEADY, "Closed", ECHO, 0.002),
+            (STEADY, "Burst", REPRIEVE, 0.02),
+            (STEADY, "Burst", ECHO, 0.02),
+            (CAPACITY, "FlatOut", REPRIEVE, 0.01),
+            (ECHO_CAPACITY, "FlatOutEcho", ECHO, 0.01),
+            (OPEN, "OpenLoop", REPRIEVE, 0.01),
+            (ABOVE, "OpenLoop", REPRIEVE, 0.1),
+        )
+        for kind in KINDS
+        for at in range(4)
+    ]
+    calls.append(a_call(STEADY, 1.5, user="SlowSender", outcome=REFUSED))
+    calls.append(a_call(ABOVE, 0.01, user="OpenLoop", outcome=REFUSED))
+    return Outcome(
+        calls,
+        [Moment(STEADY, float(at), 400 * MIB) for at in range(60)],
+        [Share(STEADY, 60.0, {"locust": 6.0, "extender": 12.0})],
+        Checked({kind.name: 10 for kind in KINDS}, behind=[0.0, 0.01]),
+        6_000,
+        60.0,
+    )
+
+
+def broken(found: Outcome) -> set[str]:
+    return set(faults(budgets.read("load", BUDGETS), figures(found), 1.0))
+
+
+def with_call(found: Outcome, call: Call) -> Outcome:
+    return replace(found, calls=[*found.calls, call])
+
+
+HEALTHY = healthy()
+GROWING = [Moment(STEADY, float(at), (400 + at) * MIB) for at in range(60)]
+REFUSAL = a_call(OPEN, 0.01, user="OpenLoop", outcome=REFUSED)
+UNCLEAN = a_call(ABOVE, 0.01, user="OpenLoop", outcome="status 503 without Retry-After")
+NO_SATURATION = [call for call in HEALTHY.calls if (call.phase, call.outcome) != (ABOVE, REFUSED)]
+SLOW = [
+    replace(call, ended=call.started + 100 * call.seconds)
+    if (call.phase, call.target) == (STEADY, REPRIEVE)
+    else call
+    for call in HEALTHY.calls
+]
+TROUBLE = {
+    "a refusal below": (with_call(HEALTHY, REFUSAL), {"refused-below"}),
+    "a connection cut below": (
+        with_call(HEALTHY, a_call(STEADY, 0.01, outcome=CUT)),
+        {"refused-below"},
+    ),
+    "a slow sender cut off": (
+        with_call(HEALTHY, a_call(STEADY, 1.5, user="SlowSender", outcome=CUT)),
+        {"slow-senders"},
+    ),
+    "an unclean refusal above": (with_call(HEALTHY, UNCLEAN), {"unclean-above"}),
+    "never saturated": (replace(HEALTHY, calls=NO_SATURATION), {"saturated"}),
+    "memory that grows": (replace(HEALTHY, moments=GROWING), {"memory-slope"}),
+    "a wrong answer": (
+        replace(HEALTHY, checked=replace(HEALTHY.checked, wrong=["steady-1: why"])),
+        {"wrong"},
+    ),
+    "a kind unchecked": (
+        replace(HEALTHY, checked=replace(HEALTHY.checked, right={KINDS[0].name: 3})),
+        {"unchecked"},
+    ),
+    "answers from the past": (
+        replace(HEALTHY, checked=replace(HEALTHY.checked, behind=[60.0])),
+        {"behind"},
+    ),
+    "changes that do not keep pace": (replace(HEALTHY, changes=60), {"changes"}),
+    "answers a hundred times as slow": (
+        replace(HEALTHY, calls=SLOW),
+        {f"{kind.name}-{name}" for kind in KINDS for name in ("p50", "p99")} | {"burst-p99"},
+    ),
+}
+
+
+def test_a_run_in_which_nothing_is_wrong_breaks_no_budget() -> None:
+    assert broken(HEALTHY) == set()
+
+
+@pytest.mark.parametrize(("found", "expected"), TROUBLE.values(), ids=TROUBLE)
+def test_each_trouble_breaks_its_budget(found: Outcome, expected: set[str]) -> None:
+    assert broken(found) == expected
+
+
+def test_a_run_without_any_calls_breaks_what_was_not_measured() -> None:
+    empty = Outcome([], [], [], Checked(), 0, 0.0)
+    assert broken(empty) >= {"filter-5000-p50", "capacity", "saturated", "memory", "unchecked"}
+
+
+def test_every_limit_leaves_a_margin_over_what_was_measured() -> None:
+    given = tomllib.loads(BUDGETS.read_text())["load"]
+    assert {name for name, each in given.items() if each["limit"] < 1.4 * each["measured"]} == set()
+    assert set(given) <= set(figures(HEALTHY))
+
+
+def test_the_rate_is_of_what_was_answered_from_first_to_last() -> None:
+    calls = [a_call(CAPACITY, 0.5, at / 2) for at in range(20)]
+    assert rate(calls) == pytest.approx(2.0)
+    assert rate([*calls, a_call(CAPACITY, 0.1, 3.0, outcome=REFUSED)]) == pytest.approx(2.0)
+    assert rate([]) == 0.0
+
+
+def test_the_slope_of_memory_does_not_heed_a_peak() -> None:
+    moments = [Moment(STEADY, float(at), (300 + at // 10) * MIB) for at in range(60)]
+    assert slope(moments) == pytest.approx(6.0, rel=0.01)
+    assert slope([*moments[:-1], Moment(STEADY, 59.0, 9_000 * MIB)]) == pytest.approx(6.0, rel=0.01)
+
+
+def test_calls_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv"
+    write_calls(path, HEALTHY.calls)
+    assert read_calls(path) == HEALTHY.calls
+
+
+def test_decisions_are_read_out_of_a_log_of_many_things(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(
+        '{"event":"informer_listed","items":5}\n'
+        '{"event":"preempt","request_id":"a-1","pod":"default/p","pods_version":"7",'
+        '"node":"n","victims":["default/v"],"spared":0,"notes":[]}\n'
+        '{"event":"refused","verb":"filter","status":503,"request_id":"a-2"}\n'
+        '{"event":"filter","request_id":"a-3","pod":"default/f","pods_version":"8","fits":2}\n'
+    )
+    first, second = read_decisions(path)
+    assert (first.request_id, first.node, first.victims) == ("a-1", "n", ("default/v",))
+    assert (second.event, second.pods_version, second.victims) == ("filter", "8", ())
+
+
+class TestPage:
+    def test_it_needs_nothing_but_itself(self) -> None:
+        text = page("where", figures(HEALTHY), {}, {}, HEALTHY)
+        for needs in ("src=", "href=", "@import", "url("):
+            assert needs not in text
+        plots = [part.split("</svg>")[0] for part in text.split("<svg")[1:]]
+        assert len(plots) == 4
+        for plot in plots:
+            ElementTree.fromstring(f"<svg{plot}</svg>")  # noqa: S314
+
+    def test_what_is_over_budget_and_what_was_wrong_is_marked(self) -> None:
+        checked = replace(HEALTHY.checked, wrong=["steady-1: NodeNames: <b> missing"])
+        found = replace(HEALTHY, checked=checked)
+        measured = figures(found)
+        text = page("where", measured, budgets.read("load", BUDGETS), {"wrong": "1"}, found)
+        assert text.count("class='over'") == 2
+        assert "steady-1: NodeNames: &lt;b&gt; missing" in text
+        assert "Time by the echo" in text
+        assert "Resident memory" in text
+
+
+def test_users_of_the_closed_loop_share_their_pace() -> None:
+    [steady] = [phase for phase in QUICK.phases if phase.name == STEADY]
+    assert steady.users["Closed"] == CLOSED
