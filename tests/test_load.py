@@ -177,7 +177,11 @@ def healthy() -> Outcome:
     return Outcome(
         calls,
         [Moment(STEADY, float(at), 400 * MIB) for at in range(60)],
-        [Share(STEADY, 60.0, {"locust": 6.0, "extender": 12.0})],
+        [
+            Share(CAPACITY, 60.0, {"extender": 12.0}),
+            Share(ECHO_CAPACITY, 60.0, {"echo": 6.0}),
+            Share(STEADY, 60.0, {"locust": 6.0, "extender": 12.0}),
+        ],
         Checked({kind.name: 10 for kind in KINDS}, behind=[0.0, 0.01]),
         6_000,
         60.0,

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,14 +22,17 @@ from tests.extender.conftest import HandClock
 from tests.load import bodies
 from tests.load.checking import Checked, Lags, check, difference
 from tests.load.history import History
-from tests.load.lives import Write, writes
+from tests.load.lives import writes
 from tests.load.mixes import KIND
 from tests.load.records import Change, Decision, Event, Sample
 
 NODES = 100
 ASKED = ("filter-5000", "preempt-100")
-BODIES = 4
+BODIES = 3
 """What a small cluster can be asked."""
+
+
+_EVENTS = {"POST": "ADDED", "PATCH": "MODIFIED", "DELETE": "DELETED"}
 
 
 @cache
@@ -70,25 +74,20 @@ class Story:
 
 def changes(count: int) -> list[Change]:
     """Give events as a server makes them of the writes; version 2 is the first."""
-    pods: dict[str, dict[str, object]] = {}
+    pods: dict[str, dict[str, Any]] = {}
     made = []
     for version, write in enumerate(islice(writes(NODES), count), 2):
+        body = write.body or {}
         name = write.path.strip("/").split("?")[0].removesuffix("/status")
-        kind = "MODIFIED"
-        match write:
-            case Write("POST", body={"metadata": {"name": name}} as pod):
-                pods[name] = {**pod, "metadata": {"name": name, "namespace": "default"}}
-                pods[name]["metadata"] |= {"uid": f"uid-{name}"}  # type: ignore[operator]
-                kind = "ADDED"
-            case Write("PATCH", body={"status": status}):
-                pods[name] = {**pods[name], "status": status}
-            case Write("PATCH", body={"metadata": metadata}):
-                pods[name] = {**pods[name], "metadata": {**pods[name]["metadata"], **metadata}}  # type: ignore[dict-item]
-            case _:
-                kind = "DELETED"
-        shown = pods[name] = {**pods[name]}
-        shown["metadata"] = {**shown["metadata"], "resourceVersion": str(version)}  # type: ignore[dict-item]
-        made.append(Change(version / 100, Event(kind, msgspec.Raw(encoded(shown)))))
+        given = body.get("metadata", {})
+        if write.method == "POST":
+            name = given["name"]
+            given = {**given, "namespace": "default", "uid": f"uid-{name}"}
+        before = pods.get(name, {})
+        metadata = {**before.get("metadata", {}), **given, "resourceVersion": str(version)}
+        pods[name] = {**before, **body, "metadata": metadata}
+        event = Event(_EVENTS[write.method], msgspec.Raw(encoded(pods[name])))
+        made.append(Change(version / 100, event))
     return made
 
 
@@ -118,10 +117,10 @@ def told() -> Story:
     """Ask an extender now and then while pods change."""
     story, feed = Story(changes(400)), Feed()
     following, service = live(feed)
-    calls = [(name, number) for number in range(BODIES) for name in ASKED] * 3
+    calls = [(name, number) for number in range(BODIES) for name in ASKED] * 2
     for index, change in enumerate(story.changes):
         follow(following, feed, change)
-        if index % 16 == 15 and calls:
+        if index % 30 == 29 and calls:
             name, number = calls.pop()
             ask(story, service, f"r-{index}", name, number)
     return story
@@ -150,8 +149,8 @@ def of_kind(name: str) -> list[Sample]:
 def test_the_answers_of_the_fast_engine_are_right_in_every_state() -> None:
     checked = told().check()
     assert checked.wrong == []
-    assert checked.right == {"filter-5000": 12, "preempt-100": 12}
-    assert sum(bool(each.victims) for each in told().decisions) >= 10
+    assert checked.right == {"filter-5000": 6, "preempt-100": 6}
+    assert sum(bool(each.victims) for each in told().decisions) >= 5
 
 
 def test_the_states_are_not_all_alike() -> None:
@@ -208,7 +207,7 @@ def test_an_answer_that_forgets_what_was_promised_is_found() -> None:
 
 
 def test_an_answer_that_the_log_does_not_tell_of_is_wrong() -> None:
-    story = replace(told(), decisions=told().decisions[:-1])
+    story = replace(told(), samples=told().samples[-1:], decisions=told().decisions[:-1])
     last = told().decisions[-1].request_id
     assert story.check().wrong == [f"{last}: the log does not tell of it"]
 
@@ -216,7 +215,7 @@ def test_an_answer_that_the_log_does_not_tell_of_is_wrong() -> None:
 def test_pods_that_go_back_in_time_are_wrong() -> None:
     *earlier, last = told().decisions
     back = msgspec.structs.replace(last, pods_version="3")
-    story = replace(told(), decisions=[*earlier, back])
+    story = replace(told(), samples=told().samples[-1:], decisions=[*earlier, back])
     assert story.check().wrong == [f"{last.request_id}: pods went back to version 3"]
 
 

@@ -65,6 +65,7 @@ def figures(found: Outcome) -> dict[str, Figure]:
             *_latencies(found.calls),
             *_bursts(found.calls),
             *_capacity(found.calls),
+            *_processor(found),
             *_trouble(found.calls),
             *_memory(found.moments),
             *_answers(found.checked),
@@ -197,6 +198,23 @@ def _answers(checked: Checked) -> Named:
         lag = latency(checked.behind)
         shown = f"p50 {milliseconds(lag.p50)}, p99 {milliseconds(lag.p99)}"
         yield "behind", _ratio("answers behind what another watch had shown", shown, lag.p99)
+
+
+def _processor(found: Outcome) -> Named:
+    """Compare what an answer costs in processor time: others who want the cores don't change it."""
+    costs = []
+    for phase, target, process in (
+        (CAPACITY, REPRIEVE, "extender"),
+        (ECHO_CAPACITY, ECHO, "echo"),
+    ):
+        answered = sum(call.outcome == ANSWERED for call in picked(found.calls, phase, target))
+        taken = {share.phase: share.processor.get(process, 0.0) for share in found.shares}
+        if answered and taken.get(phase):
+            costs.append(taken[phase] / answered)
+    if len(costs) == 2:
+        ours, echo = costs
+        shown = f"{ours / echo:.2f}: {milliseconds(ours)} by {milliseconds(echo)}"
+        yield "processor", _ratio("processor time for an answer by the echo's", shown, ours / echo)
 
 
 def _around(found: Outcome) -> Named:

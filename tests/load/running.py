@@ -26,7 +26,7 @@ from tests.load.figures import Moment, Share, rate
 from tests.load.mixes import CAPACITY, NODES, PODS_PER_NODE, Phase, Plan
 from tests.load.records import read_calls
 
-CONFIG: Final = "promiseSeconds: 3600\ndeadlineMilliseconds: {filter: 1000, preempt: 1000}\n"
+CONFIG: Final = "promiseSeconds: 3600\ndeadlineMilliseconds: {filter: 2000, preempt: 2000}\n"
 """All defaults but two: no promise ends in the course of a run, so that each is known; and a call
 may wait longer, since all the processes of a run want the same cores.
 """
