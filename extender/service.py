@@ -95,7 +95,11 @@ class Service:
             await self.turns.take()
         except OverloadedError as error:
             return self._stand_in(Case.OVERLOADED, asked, str(error))
-        return self.answer(asked)
+        started = self.clock.monotonic()
+        try:
+            return self.answer(asked)
+        finally:
+            self.turns.spent(self.clock.monotonic() - started)
 
     def answer(self, asked: Asked) -> Answered:
         """Answer one call now.

@@ -76,7 +76,7 @@ async def running(
         informers(cluster, client, rules, clock, rng, silence_seconds=config.watch_silence_seconds),
         journal=journal or Journal(),
         degradation=degradation_of(config),
-        turns=Turns(config.queue_limit),
+        turns=Turns(config.queue_limit, clock.monotonic),
         recent=Recent(config.decisions_kept),
         announcer=Announcer(events.recorder(COMPONENT)) if config.events else None,
     )

@@ -225,6 +225,30 @@ class TestTurns:
         assert len({entry[1:] for entry in order}) == 3
         assert turns.waiting == 0
 
+    @pytest.mark.parametrize(
+        ("rest", "least", "most"), [(0.0, 1, 1), (0.4, 1, 1), (4.0, 2, 8), (16.0, 8, 32)]
+    )
+    async def test_decisions_take_as_long_as_the_rest_of_a_long_round(
+        self, rest: float, least: int, most: int
+    ) -> None:
+        clock, in_round = HandClock(), list[int]()
+        turns = Turns(200, clock.monotonic)
+
+        async def call() -> None:
+            await turns.take()
+            clock.seconds += 1
+            in_round[-1] += 1
+            turns.spent(1)
+
+        in_round.append(0)
+        calls = [asyncio.create_task(call()) for _ in range(200)]
+        while not all(each.done() for each in calls):
+            await asyncio.sleep(0)
+            clock.seconds += rest
+            in_round.append(0)
+        settled = [count for count in in_round if count][6:-1]
+        assert {least <= count <= most for count in settled} == {True}
+
     async def test_whoever_comes_to_a_full_queue_is_told(self) -> None:
         turns = Turns(1)
         calls = [asyncio.create_task(turns.take()) for _ in range(3)]
