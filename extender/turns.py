@@ -4,9 +4,9 @@ Decisions are made at a stroke and hold everything else up. Without turns, calls
 together would be decided in a row, and those at the end could not be told how long they have been
 waiting. A call that meets nobody goes on at once, without a round.
 
-As a rule there is one decision in a round. Where many calls come in, a round is long for reading and
-refusing them, and those that wait would starve just when there is the most to do; so as many are
-made as take about as long as the rest of the round.
+As a rule there is one decision in a round. Where many calls come in, a round is long for reading
+and refusing them, and those that wait would starve just when there is the most to do; so as many
+are made as take about as long as the rest of the round.
 """
 
 from __future__ import annotations

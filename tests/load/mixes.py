@@ -67,6 +67,7 @@ KIND: Final = {kind.name: kind for kind in KINDS}
 CLOSED: Final = 4
 """Users of the closed loop at an even pace."""
 
+WARM_UP: Final = "warm-up"
 STEADY: Final = "steady"
 CAPACITY: Final = "capacity"
 ECHO_CAPACITY: Final = "echo-capacity"
@@ -74,10 +75,14 @@ OPEN: Final = "open"
 ABOVE: Final = "above"
 
 
+_WARM_UP_SECONDS: Final = 5
+
+
 def plan(flat_out: int, steady: int, below: int, above: int, sampling: float) -> Plan:
-    """Give the phases, each for so many seconds."""
+    """Give the phases, each for so many seconds, after a few in which columns are built."""
     return Plan(
         (
+            Phase(WARM_UP, {"FlatOut": 2}, _WARM_UP_SECONDS),
             Phase(CAPACITY, {"FlatOut": 8}, flat_out),
             Phase(ECHO_CAPACITY, {"FlatOutEcho": 8}, flat_out),
             Phase(
@@ -93,7 +98,7 @@ def plan(flat_out: int, steady: int, below: int, above: int, sampling: float) ->
     )
 
 
-QUICK: Final = plan(flat_out=10, steady=60, below=20, above=20, sampling=1.0)
+QUICK: Final = plan(flat_out=10, steady=55, below=20, above=20, sampling=1.0)
 """Two minutes of load."""
 
 FULL: Final = plan(flat_out=30, steady=600, below=60, above=60, sampling=2.0)

@@ -56,13 +56,15 @@ class Observer:
     shares: list[Share] = field(default_factory=list)
 
     def watch(self, phase: str, process: subprocess.Popen[bytes]) -> None:
-        """Return when the process has ended."""
+        """Return when locust has ended. Raises RuntimeError if it did not end well."""
         pids = {"locust": process.pid, **self.pids}
         begun, first = time.monotonic(), _processor(pids)
         ended, last = begun, first
         while _still_runs(process):
             ended, last = time.monotonic(), _processor(pids)
             self.moments.append(Moment(phase, ended, resident_bytes(self.pids[EXTENDER])))
+        if process.returncode:
+            raise RuntimeError(f"{phase}: locust ended with {process.returncode}; see its log")
         taken = {name: last[name] - first[name] for name in pids}
         self.shares.append(Share(phase, ended - begun, taken))
 
