@@ -18,10 +18,16 @@ class Witness(Journal):
         self.deliberations: list[Deliberation] = []
 
     def answered(
-        self, verb: str, answer: Answer, generation: int, silence: float, seconds: float
+        self,
+        verb: str,
+        answer: Answer,
+        generation: int,
+        pods_version: str,
+        silence: float,
+        seconds: float,
     ) -> None:
         """Write the answer, and keep what there is to tell of it."""
-        super().answered(verb, answer, generation, silence, seconds)
+        super().answered(verb, answer, generation, pods_version, silence, seconds)
         budgets = self.service.cluster.snapshot().budgets
         release = self.service.engine.rules.release
         told = deliberation_of(answer, budgets, release, seconds)
