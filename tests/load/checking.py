@@ -25,7 +25,7 @@ from policies.rules import Rules
 from tests.bench.clusters import encoded
 from tests.load.bodies import preemptors
 from tests.load.history import History
-from tests.load.mixes import KIND, KINDS
+from tests.load.mixes import ABOVE, KIND, KINDS
 from tests.load.records import Change, Decision, Sample
 
 _CUT_SHORT: Final = "were not tried, as time was up"
@@ -73,7 +73,8 @@ def check(
             history.advance(version)
         if sample is not None:
             _check_one(found, sample, decision, history.snapshot(), bodies, rules)
-            found.behind.append(lags.behind(version, sample.started))
+            if sample.phase != ABOVE:
+                found.behind.append(lags.behind(version, sample.started))
         if decision.node is not None and decision.victims:
             history.name(asking[decision.pod], decision.node, decision.victims)
     found.wrong += [f"{each}: the log does not tell of it" for each in waiting]
