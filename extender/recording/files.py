@@ -29,6 +29,7 @@ FLUSH_SECONDS: Final = 0.5
 
 _GZIP: Final = 31  # zlib's number for its largest window, within gzip's frame
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_PADDING: Final = 0
 _CHUNK: Final = 1 << 12
 _HELD: Final = 1 << 18
 
@@ -156,12 +157,19 @@ def _parsed(lines: list[bytes], name: str) -> tuple[Header, list[RecordedEvent]]
 
 
 def _unpacked(data: bytes, name: str) -> tuple[bytes, bool]:
-    """Decompress as much as there is, and tell whether it breaks off. Raises RecordingError."""
+    """Decompress as much as there is, and tell whether it breaks off. Raises RecordingError.
+
+    Several compressed pieces one after another count as one, as they do for gzip.
+    """
     pieces: list[bytes] = []
-    inflate = zlib.decompressobj(_GZIP)
+    inflate, at = zlib.decompressobj(_GZIP), 0
     try:
-        starts = range(0, len(data), _CHUNK)
-        pieces.extend(inflate.decompress(data[at : at + _CHUNK]) for at in starts)
+        while at < len(data) and not (inflate.eof and data[at] == _PADDING):
+            if inflate.eof:
+                inflate = zlib.decompressobj(_GZIP)
+            chunk = data[at : at + _CHUNK]
+            pieces.append(inflate.decompress(chunk))
+            at += len(chunk) - len(inflate.unused_data)
     except zlib.error as error:
         whole = sum(piece.count(b"\n") for piece in pieces)
         raise RecordingError(f"{name}: damaged gzip data after line {whole}: {error}") from None

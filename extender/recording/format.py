@@ -178,10 +178,20 @@ def decode_header(line: bytes) -> Header:
         header = _headers.decode(line)
     except msgspec.ValidationError as error:
         raise FormatError(located(str(error))) from None
-    if _START.fullmatch(header.start) is None:
+    if not _is_moment(header.start):
         expected = "expected a time such as 2026-01-02T15:04:05.000000000Z"
         raise FormatError(f"start: {header.start!r}; {expected}")
     return header
+
+
+def _is_moment(text: str) -> bool:
+    if _START.fullmatch(text) is None:
+        return False
+    try:
+        datetime.fromisoformat(text[:19])
+    except ValueError:
+        return False
+    return True
 
 
 def decode_event(line: bytes, number: int = 0) -> RecordedEvent:

@@ -1,7 +1,7 @@
 """What a recording leaves out of objects, so that it can be handed on.
 
 Keys of the following meanings are looked for wherever they stand (in pods, in the templates of
-workloads, in patches inside custom resources):
+workloads, in patches inside custom resources), and also in annotations that hold JSON:
 
     env                 values go, names and ``valueFrom`` stay
     args                go
@@ -10,14 +10,18 @@ workloads, in patches inside custom resources):
     annotations         ``kubectl.kubernetes.io/last-applied-configuration`` goes, which repeats all
     Secrets             values go, keys stay
 
-What is left is still a valid object. Values elsewhere are kept: ConfigMaps, other annotations,
-other fields of custom resources.
+In custom resources they may be of other shapes: maps, lists of ``NAME=value``, one text. What is
+left is still a valid object: texts become empty, numbers 0. Schemas, which speak of fields of these
+names, stay. Values elsewhere are kept: ConfigMaps, texts in other annotations, other fields of
+custom resources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
+
+import orjson
 
 Document: TypeAlias = dict[str, Any]
 """One API object as parsed JSON, whose shape is its maker's."""
@@ -31,6 +35,7 @@ LEFT_OUT: Final = (
 )
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_SCHEMA: Final = "openAPIV3Schema"
 
 
 def keep_all(document: Document) -> Document:
@@ -40,6 +45,9 @@ def keep_all(document: Document) -> Document:
 
 def withhold(document: Document) -> Document:
     """Take what is sensitive out of an object, in place, and give it."""
+    if document.get("kind") == "ConfigMap":  # its keys are names of its user's
+        _walk(document.get("metadata"))
+        return document
     _walk(document)
     if document.get("kind") == "Secret" and document.get("apiVersion") == "v1":
         _empty_values(document, "data")
@@ -54,32 +62,80 @@ def _walk(value: Any) -> None:
     elif isinstance(value, dict):
         for key in _SENSITIVE.keys() & value.keys():
             _SENSITIVE[key](value, key)
-        for each in value.values():
-            if isinstance(each, (dict, list)):
+        for key, each in value.items():
+            if isinstance(each, (dict, list)) and key != _SCHEMA:
                 _walk(each)
 
 
 def _drop_values(parent: Document, key: str) -> None:
-    """Empty the values of a list of names and values."""
-    for each in parent[key] if isinstance(parent[key], list) else ():
-        if isinstance(each, dict) and "value" in each:
-            each["value"] = ""
+    """Empty the values of a list or a map of names and values."""
+    given = parent[key]
+    if isinstance(given, list):
+        parent[key] = [_nameless(each) for each in given]
+    elif isinstance(given, dict):
+        parent[key] = {name: _emptied(each) for name, each in given.items()}
+
+
+def _nameless(entry: Any) -> Any:
+    """Give one variable, or a header, without its value."""
+    if isinstance(entry, str):
+        name, equals, _ = entry.partition("=")
+        return name + equals
+    if isinstance(entry, dict) and "value" in entry:
+        return {**entry, "value": _emptied(entry["value"])}
+    return entry
+
+
+def _emptied(value: Any) -> Any:
+    """Give the least value of the same type; what refers to another object stays."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, (int, float)):
+        return 0
+    return "" if isinstance(value, str) else value
 
 
 def _drop_arguments(parent: Document, key: str) -> None:
     if isinstance(parent[key], list):
         del parent[key]
+    else:
+        parent[key] = _emptied_through(parent[key])
+
+
+def _emptied_through(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _emptied_through(each) for key, each in value.items()}
+    return [] if isinstance(value, list) else _emptied(value)
 
 
 def _keep_program(parent: Document, key: str) -> None:
     if isinstance(parent[key], list):
         del parent[key][1:]
+    if isinstance(parent[key], str):
+        parent[key] = next(iter(parent[key].split()), "")
 
 
-def _drop_last_applied(parent: Document, key: str) -> None:
+def _go_through_annotations(parent: Document, key: str) -> None:
     marks = parent[key]
-    if isinstance(marks, dict) and marks.pop(_LAST_APPLIED, None) is not None and not marks:
+    if not isinstance(marks, dict):
+        return
+    if marks.pop(_LAST_APPLIED, None) is not None and not marks:
         del parent[key]
+    for name, text in marks.items():
+        if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
+            marks[name] = _withheld_json(text)
+
+
+def _withheld_json(text: str) -> str:
+    """Give JSON without what is sensitive in it; as it is written, if there is nothing."""
+    try:
+        value, before = orjson.loads(text), orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    for each in value if isinstance(value, list) else (value,):
+        if isinstance(each, dict):
+            withhold(each)
+    return text if value == before else orjson.dumps(value).decode()
 
 
 def _empty_values(parent: Document, key: str) -> None:
@@ -92,5 +148,5 @@ _SENSITIVE: Final[dict[str, Callable[[Document, str], None]]] = {
     "args": _drop_arguments,
     "command": _keep_program,
     "httpHeaders": _drop_values,
-    "annotations": _drop_last_applied,
+    "annotations": _go_through_annotations,
 }

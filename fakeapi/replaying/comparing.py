@@ -2,7 +2,8 @@
 
 Objects are paired with their stand-ins, else by resource, namespace and name. Never compared is
 ``metadata.resourceVersion``, which is the world's own. With parts attached neither are managed
-fields, and two times count as the same, as parts stamp what they write; between an object and its
+fields, and two times count as the same, as parts stamp what they write, and whoever is on the way
+is counted, not named (:mod:`fakeapi.replaying.subsets`); between an object and its
 stand-in what identifies one of them does not count either.
 """
 
@@ -21,6 +22,8 @@ from fakeapi.replaying.decisions import DecisionLog, Scheduling, compare_decisio
 from fakeapi.replaying.directing import IDENTITY, Cast
 from fakeapi.replaying.ledger import Deletion, Ledger
 from fakeapi.replaying.objects import Document, FieldPath, Place, key_of, uid_of
+from fakeapi.replaying.parts import Attached
+from fakeapi.replaying.subsets import comparable
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _VERSION: Final[FieldPath] = ("metadata", "resourceVersion")
@@ -68,12 +71,17 @@ class Deletions(Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A recording and a world after it; ``exact``: nothing was attached."""
+    """A recording and a world after it, in which some parts were attached."""
 
     recorded: Ledger
     world: Ledger
     cast: Cast
-    exact: bool
+    attached: Attached
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing was attached."""
+        return not self.attached.names
 
 
 def compare_objects(header: Header, both: Compared) -> dict[str, ResourceDifferences]:
@@ -166,7 +174,7 @@ def _compare_resource(
         if there is None:
             only_recorded.append(key_of(document))
             continue
-        fields = sorted(_differing(document, there, both))
+        fields = sorted(_differing(resource, document, there, both))
         if fields:
             name = key_of(document)
             changed.append(Changed(name, fields, place[1] if place[1] != name else ""))
@@ -190,14 +198,14 @@ def _name_here(document: Document, both: Compared) -> str:
     return f"{name} (for {born})" if born and born != name else name
 
 
-def _differing(recorded: Document, there: Document, both: Compared) -> Iterator[str]:
-    ignored = {_VERSION}
+def _differing(resource: str, recorded: Document, there: Document, both: Compared) -> Iterator[str]:
+    ignored = {_VERSION, *both.attached.keeps(resource)}
     if not both.exact:
         ignored.add(_MANAGED)
     if uid_of(recorded) != uid_of(there):
         ignored.update(IDENTITY)
     if not both.exact:
-        recorded, there = _by_type(recorded), _by_type(there)
+        recorded, there = (comparable(_by_type(each)) for each in (recorded, there))
     for path, one, other in _leaves(recorded, there, ()):
         by_time = not both.exact and _is_time(one) and _is_time(other)
         if path[:2] not in ignored and not by_time:

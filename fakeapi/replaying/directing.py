@@ -13,6 +13,11 @@ was recorded of it is not done but expected:
 - Fields that a part writes stay as the world has them.
 - Nothing is done to objects that a part has removed.
 
+Where WorkloadSpreads are attached somebody in the same subset stands in. What webhooks put into a
+pod may stand anywhere in it, so a stand-in keeps all that it came with, and what others *changed*
+of the recorded one is changed of it. Who waits for more than a second, and is needed, takes
+anybody.
+
 Only this decides; who carries it out is :mod:`fakeapi.replaying.player`.
 """
 
@@ -33,8 +38,10 @@ from fakeapi.replaying.objects import (
     Place,
     controller_of,
     copy_field,
+    drop_empty_marks,
     is_deleting,
     uid_of,
+    with_changes,
 )
 from fakeapi.replaying.parts import Attached
 
@@ -42,6 +49,7 @@ IDENTITY: Final[tuple[FieldPath, ...]] = tuple(
     ("metadata", name)
     for name in ("name", "generateName", "uid", "creationTimestamp", "managedFields", "generation")
 )
+PATIENCE_NS: Final = 10**9
 _DELETION: Final[tuple[FieldPath, ...]] = (
     ("metadata", "deletionTimestamp"),
     ("metadata", "deletionGracePeriodSeconds"),
@@ -56,21 +64,37 @@ class Act:
     removes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """What a recorded object looked like when it came, and when that was."""
+
+    document: Document
+    at_ns: int
+
+
 @dataclass(slots=True)
 class Cast:
     """Who stands in for whom: UIDs of the world by recorded UIDs, and the other way round.
 
-    ``names`` are those under which they were recorded.
+    ``names`` are those under which they were recorded; ``needed`` are those who wait and take
+    anybody by now.
     """
 
     roles: dict[str, str] = field(default_factory=dict)
     actors: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, Place] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    births: dict[str, Birth] = field(default_factory=dict)
+    needed: set[str] = field(default_factory=set)
 
-    def expect(self, uid: str, place: Place) -> None:
+    def expect(self, uid: str, place: Place, birth: Birth) -> None:
         """Have somebody waited for."""
-        self.waiting[uid], self.names[uid] = place, place[1]
+        self.waiting[uid], self.names[uid], self.births[uid] = place, place[1], birth
+
+    def press(self, uid: str, at_ns: int) -> None:
+        """Take notice that something is to be done to somebody who waits."""
+        if at_ns - self.births[uid].at_ns > PATIENCE_NS:
+            self.needed.add(uid)
 
     def stand_in(self, uid: str) -> str:
         """Give who stands in for a recorded object: itself, unless it was waited for."""
@@ -95,6 +119,7 @@ class Director:
         self.cast = Cast()
         self.left: Counter[str] = Counter()
         self._played: set[str] = set()
+        self._released: set[str] = set()
         self._theirs: dict[str, str] = {}
         self._owed: list[Document] = []
 
@@ -114,12 +139,25 @@ class Director:
             self._note(begun)
         if maker:
             self.left[maker] += 1
-            self.cast.expect(uid, place)
+            self.cast.expect(uid, place, Birth(document, event.at_ns))
             yield from self.catch_up()
         elif event.type == "DELETED":
             yield from self._end(place, document, graceful=was_going)
-        elif uid not in self.cast.waiting:
+        elif uid in self.cast.waiting:
+            self.cast.press(uid, event.at_ns)
+            yield from self.catch_up()
+        else:
             yield from self._change(place, document, new=event.type in ("LISTED", "ADDED"))
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is to be done as soon as a part has done its own."""
+        return bool(self._owed or self.cast.waiting)
+
+    def settle(self) -> Iterator[Act]:
+        """Find stand-ins for those who wait still, as well as can be: it is over."""
+        self.cast.needed.update(self.cast.waiting)
+        yield from self.catch_up()
 
     def catch_up(self) -> Iterator[Act]:
         """Find stand-ins for those who wait, and do to them what was done meanwhile.
@@ -130,7 +168,7 @@ class Director:
             going = self._longest(last, self._theirs[uid_of(last)])
             if going is not None:
                 self._owed.remove(last)
-                yield Act(going, removes=True)
+                yield self._release(going)
         for uid, place in tuple(self.cast.waiting.items()):
             actor = self._free_actor(uid, place)
             if actor:
@@ -153,10 +191,13 @@ class Director:
         if controller is None:
             there = self.world.get(place)
             return "" if there is None else uid_of(there)
-        for born in self.world.born.get(str(controller.get("uid")), ()):
-            if born not in self._played and born not in self.cast.actors:
-                return born
-        return ""
+        taken = self._played, self.cast.actors
+        born = self.world.born.get(str(controller.get("uid")), ())
+        free = [each for each in born if not any(each in of for of in taken)]
+        if self._attached.spreads and uid not in self.cast.needed:
+            subset = self.recorded.subsets.get(uid)
+            free = [each for each in free if self.world.subsets.get(each) == subset]
+        return free[0] if free else ""
 
     def _change(self, place: Place, recorded: Document, *, new: bool) -> Iterator[Act]:
         uid = uid_of(recorded)
@@ -176,8 +217,12 @@ class Director:
         """Give an object as it was recorded, but for what is not its player's to say."""
         if there is None or not self._attached.names:
             return recorded
-        document = deepcopy(_unversioned(recorded) or {})
         uid = uid_of(recorded)
+        birth = self.cast.births.get(uid) if self._attached.spreads and actor != uid else None
+        if birth is None:
+            document = deepcopy(_unversioned(recorded) or {})
+        else:
+            document = deepcopy(_unversioned(with_changes(there, birth.document, recorded)) or {})
         kept = (
             *self._attached.writes(resource),
             *(IDENTITY if actor != uid else ()),
@@ -185,6 +230,7 @@ class Director:
         )
         for path in kept:
             copy_field(path, there, document)
+        drop_empty_marks(document)
         return document
 
     def _goes_by_part(self, actor: str) -> bool:
@@ -202,11 +248,22 @@ class Director:
             if there is not None:
                 yield Act(self._dressed(place[0], last, there, uid_of(there)), removes=True)
         else:
-            going = there if there is not None and is_deleting(there) else self._longest(last, hand)
-            if going is not None:
-                yield Act(going, removes=True)
-            elif self._comes_later(hand):
-                self._owed.append(last)
+            yield from self._end_by_part(last, hand, there)
+
+    def _end_by_part(self, last: Document, hand: str, there: Document | None) -> Iterator[Act]:
+        actor = self.cast.stand_in(uid_of(last))
+        if there is None and actor in self.world.gone and actor not in self._released:
+            return  # the part had it go at once
+        going = there if there is not None and is_deleting(there) else self._longest(last, hand)
+        if going is not None:
+            yield self._release(going)
+        elif self._comes_later(hand):
+            self._owed.append(last)
+
+    def _release(self, going: Document) -> Act:
+        """Have somebody end whom a part has told to go."""
+        self._released.add(uid_of(going))
+        return Act(going, removes=True)
 
     def _comes_later(self, hand: str) -> bool:
         """Tell whether a part that chooses has told fewer to go than were seen to end."""

@@ -7,6 +7,8 @@ the condition DisruptionTarget, and what controllers do follows from what there 
     its namespace is on its way out              namespaces
     all its owners have gone, or are to go       gc
     its controller has more pods than it wants   the controller: replicaset, statefulset, …
+    it could not be scheduled for as long as     workloadspread
+      its WorkloadSpread gives it
     otherwise                                    somebody
 
 Sources: k8s.io/api/core/v1 (PodReasonPreemptionByScheduler and its like), pkg/apis/core/types.go.
@@ -17,6 +19,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from extender.kube.times import moment
 from fakeapi.replaying.ledger import Ledger
 from fakeapi.replaying.objects import (
     Document,
@@ -26,6 +29,7 @@ from fakeapi.replaying.objects import (
     owners_of,
     read_field,
 )
+from fakeapi.replaying.subsets import SPREADING, SPREADS, critical_seconds, spread_of
 
 SOMEBODY: Final = "somebody"
 REASONS: Final = MappingProxyType(
@@ -51,7 +55,9 @@ def whose_deletion(before: Ledger, resource: str, document: Document) -> str:
     owners = owners_of(document)
     if owners and all(_is_lost(before, str(owner.get("uid"))) for owner in owners):
         return "gc"
-    return _controller(before, document) if resource == "pods" else SOMEBODY
+    if resource != "pods":
+        return SOMEBODY
+    return _controller(before, document) or _spreading(before, document) or SOMEBODY
 
 
 def _disruption(document: Document) -> str:
@@ -69,11 +75,34 @@ def _is_lost(before: Ledger, uid: str) -> bool:
 def _controller(before: Ledger, pod: Document) -> str:
     reference = controller_of(pod)
     if reference is None:
-        return SOMEBODY
+        return ""
     uid = str(reference.get("uid"))
     wanted = read_field(before.find(uid) or {}, ("spec", "replicas"))
     known = before.find(str(pod["metadata"].get("uid")))
     counted = known is not None and is_active(known)
     if counted and isinstance(wanted, int) and before.active(uid) > wanted:
         return str(reference.get("kind", "")).lower()
-    return SOMEBODY
+    return ""
+
+
+def _spreading(before: Ledger, pod: Document) -> str:
+    """Tell whether a pod is one that a WorkloadSpread gives up."""
+    known = before.find(str(pod["metadata"].get("uid")))
+    spread = before.get((SPREADS, spread_of(pod)))
+    if known is None or spread is None or not _is_unschedulable(known):
+        return ""
+    seconds = critical_seconds(spread)
+    if seconds is None:
+        return ""
+    told, created = (pod["metadata"].get(f"{each}Timestamp") for each in ("deletion", "creation"))
+    return SPREADING if not told or _seconds(told) >= _seconds(created) + seconds else ""
+
+
+def _is_unschedulable(pod: Document) -> bool:
+    scheduled = read_field(pod, ("status", "conditions", "type=PodScheduled")) or {}
+    said = scheduled.get("status"), scheduled.get("reason")
+    return said == ("False", "Unschedulable") and not read_field(pod, ("spec", "nodeName"))
+
+
+def _seconds(time: str | None) -> int:
+    return moment(time) // 10**9

@@ -19,6 +19,7 @@ from fakeapi.replaying.objects import (
     key_of,
     uid_of,
 )
+from fakeapi.replaying.subsets import subset_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Ledger:
 
     ``born`` are the UIDs of objects by their controller's, in the order in which they came;
     ``going`` those that were told to go and are there; ``names`` are the keys of
-    all pods that ever were. Objects without UID go by their place.
+    all pods that ever were, ``subsets`` those into which WorkloadSpreads put them. Objects without
+    UID go by their place.
     """
 
     whose: Callable[[Ledger, str, Document], str]
@@ -48,6 +50,7 @@ class Ledger:
     going: dict[str, Deletion] = field(default_factory=dict)
     deletions: list[Deletion] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
+    subsets: dict[str, str] = field(default_factory=dict)
     decisions: DecisionLog = field(default_factory=DecisionLog)
     _active: dict[str, set[str]] = field(default_factory=dict)
 
@@ -63,7 +66,7 @@ class Ledger:
             self.going[uid] = begun
             self.deletions.append(begun)
         if resource == "pods":
-            self.names[uid] = place[1]
+            self.names[uid], self.subsets[uid] = place[1], subset_of(document)
             self.decisions.note(document, begun.hand if begun else "")
         if leaves:
             self._forget(place, uid)

@@ -77,6 +77,33 @@ def copy_field(path: FieldPath, origin: Document, into: Document) -> None:
         parent[last] = value
 
 
+def drop_empty_marks(document: Document) -> None:
+    """Take labels and annotations out of an object that has none of them."""
+    metadata = document["metadata"]
+    for name in ("labels", "annotations"):
+        if name in metadata and not metadata[name]:
+            del metadata[name]
+
+
+def with_changes(there: Document, before: Document, after: Document) -> Document:
+    """Give an object to which has been done what made ``after`` of ``before``.
+
+    What was done to a list is that it became another one.
+    """
+    changed = dict(there)
+    for key in dict.fromkeys((*before, *after)):
+        was, now, here = before.get(key), after.get(key), there.get(key)
+        if was == now:
+            continue
+        if isinstance(now, dict) and isinstance(here, dict):
+            changed[key] = with_changes(here, was if isinstance(was, dict) else {}, now)
+        elif key in after:
+            changed[key] = now
+        else:
+            changed.pop(key, None)
+    return changed
+
+
 def _element(elements: list[Any], step: str) -> Any:
     key, _, wanted = step.partition("=")
     return next((each for each in elements if each.get(key) == wanted), None)

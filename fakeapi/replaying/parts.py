@@ -7,6 +7,7 @@
     writes    fields, by resource: what the world has there counts, not what was recorded
     chooses   of these deletions, whom they hit is its own choice, whoever controls them
     lags      how many seconds it may be behind
+    keeps     fields, by resource, that are the world's own and no matter of comparison
 
 Parts that are not here cannot be attached: what they write cannot be told from what others do.
 """
@@ -18,8 +19,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from extender.kube.workloadspread.pods import MATCHED
 from fakeapi.replaying.decisions import SCHEDULER
 from fakeapi.replaying.objects import Document, FieldPath, controller_of
+from fakeapi.replaying.subsets import DEFINITIONS, SPREADING, SPREADS
+from policies.scaledown import DELETION_COST
 
 _NOTHING: Final[Mapping[str, tuple[FieldPath, ...]]] = MappingProxyType({})
 
@@ -57,6 +61,7 @@ class PartEffects:
     writes: Mapping[str, tuple[FieldPath, ...]] = field(default_factory=lambda: _NOTHING)
     chooses: tuple[str, ...] = ()
     lags: float = 1.0
+    keeps: Mapping[str, tuple[FieldPath, ...]] = field(default_factory=lambda: _NOTHING)
 
 
 def _conditions(*types: str) -> tuple[FieldPath, ...]:
@@ -66,6 +71,12 @@ def _conditions(*types: str) -> tuple[FieldPath, ...]:
 def _status(*names: str) -> tuple[FieldPath, ...]:
     return tuple(("status", name) for name in names)
 
+
+_WHERE_CONVERTED: Final[tuple[FieldPath, ...]] = (
+    ("spec", "conversion"),
+    ("metadata", "generation"),
+)
+"""Who converts WorkloadSpreads of another version is written in their definition."""
 
 EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
     {
@@ -107,6 +118,18 @@ EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
                 ),
                 "nodes": (("status",),),
             },
+        ),
+        SPREADING: PartEffects(
+            deletes=(SPREADING,),
+            writes={
+                SPREADS: (("status",),),
+                "pods": (
+                    ("metadata", "annotations", MATCHED),
+                    ("metadata", "annotations", DELETION_COST),
+                ),
+                DEFINITIONS: _WHERE_CONVERTED,
+            },
+            keeps={DEFINITIONS: _WHERE_CONVERTED},
         ),
         SCHEDULER: PartEffects(
             deletes=(SCHEDULER,),
@@ -158,6 +181,15 @@ class Attached:
     def ender(self, resource: str) -> str:
         """Name the part that removes what was told to go; "" if removals are played."""
         return next((name for name in self.names if resource in EFFECTS[name].ends), "")
+
+    @property
+    def spreads(self) -> bool:
+        """Whether pods are put into subsets of WorkloadSpreads."""
+        return SPREADING in self.names
+
+    def keeps(self, resource: str) -> tuple[FieldPath, ...]:
+        """Give the fields of a resource that are not compared."""
+        return tuple(path for name in self.names for path in EFFECTS[name].keeps.get(resource, ()))
 
     def writes(self, resource: str) -> tuple[FieldPath, ...]:
         """Give the fields of a resource that are left to parts."""

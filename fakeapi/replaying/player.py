@@ -3,6 +3,9 @@
 The world's clock says when; so the same code plays at any pace, and at once on a clock that jumps.
 UIDs, times and everything else stay as they were recorded, except for resource versions: a world
 numbers its own writes.
+
+What is attached may do its part sooner or later than it did then, so what waits for that is done
+as soon as it has, between events as well.
 """
 
 from __future__ import annotations
@@ -10,25 +13,32 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
 import orjson
+from msgspec import structs
 
+from extender.kube.informers import end
 from extender.recording.files import Recording
 from extender.recording.format import EventType, RecordedEvent
 from fakeapi.api.errors import StatusError
 from fakeapi.clock import VirtualClock
 from fakeapi.recording import StoreFollower
 from fakeapi.replaying.directing import Act, Director
+from fakeapi.replaying.doorway import CONFIGURATIONS, Doorway
 from fakeapi.replaying.hands import whose_deletion
 from fakeapi.replaying.ledger import Ledger
-from fakeapi.replaying.objects import Document, key_of
-from fakeapi.replaying.parts import attach
+from fakeapi.replaying.objects import Document, is_deleting, key_of
+from fakeapi.replaying.parts import Attached, attach
 from fakeapi.replaying.report import Report, make_report
+from fakeapi.replaying.subsets import DEFINITIONS, SPREADS
 from fakeapi.world import World
 
-DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_PAUSE: Final = 0.1
+_TRIES: Final = 100
+"""Webhooks are known to the API server within milliseconds, of which nobody is told here."""
 
 
 class ReplayError(ValueError):
@@ -43,8 +53,11 @@ class Player:
 
     def __init__(self, world: World, recording: Recording, run: Iterable[str]) -> None:
         self._world = world
-        self._recording = recording
         self._attached = attach(run)
+        self._recording = _played(recording, self._attached)
+        self._doorway = Doorway(world.api.webhooks.hooks) if self._attached.spreads else None
+        self._turn = asyncio.Lock()
+        self._stirred = asyncio.Event()
         self._seen = Ledger(whose_deletion)
         self._director = Director(self._attached, self._seen)
         self._early: list[RecordedEvent] = []
@@ -87,12 +100,28 @@ class Player:
             due = self._began + event.at_ns / 10**9
             if due > self._world.clock.monotonic():
                 await self._world.clock.sleep(due - self._world.clock.monotonic())
-            self._play(event)
+            async with self._turn:
+                await self._play(event)
+
+    async def keep_up(self) -> None:
+        """Do what waits for what is attached whenever that has done something, until cancelled."""
+        while True:
+            await self._stirred.wait()
+            self._stirred.clear()
+            await self._make_up(self._director.catch_up())
+
+    async def settle(self) -> None:
+        """Do what is left to be done: nothing more is waited for."""
+        await self._make_up(self._director.settle())
+
+    @property
+    def ready(self) -> bool:
+        """Whether pods that come now would meet the webhooks that are attached, if any are."""
+        spreads = self._seen.get((DEFINITIONS, SPREADS))
+        return self._doorway is None or self._doorway.open or spreads is None
 
     def report(self) -> Report:
         """Compare, as things are now."""
-        for act in self._director.catch_up():
-            self._do(act)
         skipped = Counter(event.resource for event in self._early)
         return make_report(self._recording, self._attached, self._director, skipped)
 
@@ -102,6 +131,10 @@ class Player:
 
     def _note(self, kind: EventType, resource: str, document: Document) -> None:
         self._seen.apply(kind, resource, document)
+        if self._doorway is not None and kind not in ("BOOKMARK", "RELISTED"):
+            self._doorway.note((resource, key_of(document)))
+        if self._director.waits:
+            self._stirred.set()
 
     def _load(self, listed: Iterable[RecordedEvent]) -> None:
         """Have what was listed there at once; keep what the world does not serve."""
@@ -113,16 +146,16 @@ class Player:
                 self._early.append(event)
         self._world.load(act.document for act in acts)
 
-    def _play(self, event: RecordedEvent) -> None:
+    async def _play(self, event: RecordedEvent) -> None:
         """Play an event; if the world does not serve it, that waits for its definition."""
         if event.changes and not self._serves(event):
             self._early.append(event)
             return
-        self._carry_out(event)
+        await self._carry_out(event)
         if event.changes and event.resource == DEFINITIONS:
             early, self._early = self._early, []
             for each in early:
-                self._play(each)
+                await self._play(each)
 
     def _serves(self, event: RecordedEvent) -> bool:
         """Tell whether the world has the kind of an event's object."""
@@ -141,23 +174,46 @@ class Player:
                 if (of.name, name) not in listed and of.only in ("", name):
                     self._world.api.remove(document)
 
-    def _carry_out(self, event: RecordedEvent) -> None:
+    async def _carry_out(self, event: RecordedEvent) -> None:
         try:
-            for act in self._director.direct(event):
-                self._do(act)
+            await self._do_all(self._director.direct(event))
         except StatusError as error:
             where = f"{self._recording.source}: line {event.line}"
             raise ReplayError(f"{where}: {error}") from None
 
-    def _do(self, act: Act) -> None:
+    async def _make_up(self, acts: Iterable[Act]) -> None:
+        try:
+            async with self._turn:
+                await self._do_all(acts)
+        except StatusError as error:
+            raise ReplayError(f"{self._recording.source}: {error}") from None
+
+    async def _do_all(self, acts: Iterable[Act]) -> None:
+        # One by one: which is the next depends on what the world is like after the last.
+        for act in acts:
+            await self._do(act)
+
+    async def _do(self, act: Act) -> None:
         # The store takes documents over, and ledgers keep theirs.
-        document = orjson.loads(orjson.dumps(act.document))
+        document = orjson.loads(orjson.dumps(await self._let_pass(act)))
         if act.removes:
             self._world.api.remove(document)
         elif self._recorded_namespaces:
             self._world.api.place(document)
         else:
             self._world.load([document])
+
+    async def _let_pass(self, act: Act) -> Document:
+        """Give what is to be there; webhooks hear of a pod that comes, or is told to go."""
+        document, doorway = act.document, self._doorway
+        if doorway is None or document.get("kind") != "Pod":
+            return document
+        there = self._seen.get(("pods", key_of(document)))
+        if there is None:
+            return document if act.removes else await doorway.coming(document)
+        if not is_deleting(there) and (act.removes or is_deleting(document)):
+            await doorway.leaving(there)
+        return document
 
     @property
     def _recorded_namespaces(self) -> bool:
@@ -171,9 +227,13 @@ async def replay(player: Player, clock: VirtualClock, head_start: float = 0.0) -
     Raises ReplayError.
     """
     player.begin()
-    if head_start:
-        await (clock.sleep(head_start) if clock.factor else clock.advance(head_start))
-    playing = asyncio.create_task(player.play())
+    await (clock.sleep(head_start) if clock.factor else clock.advance(head_start))
+    for _ in range(_TRIES):
+        if player.ready:
+            break
+        await (clock.sleep(_PAUSE * clock.factor) if clock.factor else clock.advance(_PAUSE))
+    tasks = [asyncio.create_task(each) for each in (player.play(), player.keep_up())]
+    playing, _ = tasks
     try:
         if clock.factor:
             await playing
@@ -181,7 +241,23 @@ async def replay(player: Player, clock: VirtualClock, head_start: float = 0.0) -
         else:
             await clock.advance(player.seconds + player.aftermath_seconds)
             await playing
+        await player.settle()
         return player.report()
     finally:
-        playing.cancel()
+        await end(tasks)
         player.end()
+
+
+def _played(recording: Recording, attached: Attached) -> Recording:
+    """Give what is played of a recording: without webhooks, where something would ask them.
+
+    Whom their configurations name is not there, and without an answer no pod could come.
+    """
+    if not attached.names:
+        return recording
+    events = tuple(each for each in recording.events if each.resource not in CONFIGURATIONS)
+    if len(events) == len(recording.events):
+        return recording
+    header = recording.header
+    left = tuple(each for each in header.resources if each.name not in CONFIGURATIONS)
+    return replace(recording, header=structs.replace(header, resources=left), events=events)

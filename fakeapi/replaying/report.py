@@ -59,7 +59,7 @@ def make_report(
     recording: Recording, attached: Attached, director: Director, skipped: Mapping[str, int]
 ) -> Report:
     """Compare a recording with the world that it was played into."""
-    both = Compared(director.recorded, director.world, director.cast, exact=not attached.names)
+    both = Compared(director.recorded, director.world, director.cast, attached)
     resources = compare_objects(recording.header, both)
     deletions = compare_deletions(both)
     scheduling = compare_scheduling(both) if SCHEDULER in attached.names else None

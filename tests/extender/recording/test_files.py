@@ -54,6 +54,13 @@ class TestWhole:
         recording = parse_recording(WHOLE[:-1], "f")
         assert (len(recording.events), recording.broken) == (4, "")
 
+    @pytest.mark.parametrize("padding", [b"", bytes(512)])
+    def test_compressed_pieces_one_after_another_are_one(self, padding: bytes) -> None:
+        """As parallel compressors write them, and ``cat`` of pieces."""
+        data = b"".join(gzip.compress(each, mtime=0) for each in LINES) + padding
+        recording = parse_recording(data, "f")
+        assert (len(recording.events), recording.broken) == (4, "")
+
     def test_fields_that_are_not_known_are_taken_in_stride(self) -> None:
         more = {**orjson.loads(LINES[0]), "weather": "fine"}
         event = {**orjson.loads(LINES[1]), "weather": "fine"}
@@ -122,6 +129,10 @@ class TestWrong:
                 "line 1: start: 'yesterday'; expected a time such as",
             ),
             (
+                LINES[0].replace(b"2026-01-01", b"2026-13-41"),
+                "line 1: start: '2026-13-41T00:00:00.5Z'; expected a time such as",
+            ),
+            (
                 LINES[0].replace(b'"namespace":""', b'"namespace":7'),
                 "line 1: namespace: expected str, got int",
             ),
@@ -142,6 +153,10 @@ class TestWrong:
             (
                 LINES[0] + LINES[1].replace(b'"uid":"a"', b'"uid":"\xff"') + LINES[2],
                 "line 2: not JSON: ",
+            ),
+            (
+                PACKED + b"and more",
+                "damaged gzip data after line 5: Error -3",
             ),
             (
                 PACKED[:-8] + bytes(8),

@@ -42,8 +42,72 @@ CASES: dict[str, tuple[Any, Any]] = {
         {"spec": {"subsets": [{"patch": {"spec": {"containers": [{}]}}}]}},
     ),
     "nothing of a schema whose fields bear these names": (
-        {"properties": {"env": {"type": "array"}, "args": {"type": "array"}, "command": {}}},
-        {"properties": {"env": {"type": "array"}, "args": {"type": "array"}, "command": {}}},
+        {"schema": {"openAPIV3Schema": {"properties": {"env": {"type": "array"}, "args": {}}}}},
+        {"schema": {"openAPIV3Schema": {"properties": {"env": {"type": "array"}, "args": {}}}}},
+    ),
+    "an environment that is a map": (
+        {"env": {"A": "x", "PIN": 1234, "ON": True, "B": {"valueFrom": {"secretKeyRef": {}}}}},
+        {"env": {"A": "", "PIN": 0, "ON": True, "B": {"valueFrom": {"secretKeyRef": {}}}}},
+    ),
+    "an environment as processes have it": (
+        {"env": ["A=x=y", "B=", "C"]},
+        {"env": ["A=", "B=", "C"]},
+    ),
+    "arguments and commands that are texts": (
+        {"args": "--token=x", "command": "login --token=x"},
+        {"args": "", "command": "login"},
+    ),
+    "arguments that have names": (
+        {"args": {"token": "x", "more": {"token": "y", "list": ["z"]}, "n": 2}},
+        {"args": {"token": "", "more": {"token": "", "list": []}, "n": 0}},
+    ),
+    "what annotations hold as JSON": (
+        {
+            "metadata": {
+                "annotations": {
+                    "a": '{"kind":"Secret","apiVersion":"v1","data":{"k":"eA=="}}',
+                    "b": '[{"spec":{"containers":[{"args":["x"],"env":[{"value":"x"}]}]}}]',
+                    "c": '{ "name": "w" }',
+                    "d": "{no JSON",
+                }
+            }
+        },
+        {
+            "metadata": {
+                "annotations": {
+                    "a": '{"kind":"Secret","apiVersion":"v1","data":{"k":""}}',
+                    "b": '[{"spec":{"containers":[{"env":[{"value":""}]}]}}]',
+                    "c": '{ "name": "w" }',
+                    "d": "{no JSON",
+                }
+            }
+        },
+    ),
+    "init and ephemeral containers, hooks and probes": (
+        {
+            "initContainers": [{"env": [{"name": "A", "value": "x"}]}],
+            "ephemeralContainers": [
+                {
+                    "env": [{"name": "A", "value": "x"}],
+                    "lifecycle": {"preStop": {"exec": {"command": ["a", "x"]}}},
+                    "startupProbe": {"exec": {"command": ["a", "x"]}},
+                }
+            ],
+        },
+        {
+            "initContainers": [{"env": [{"name": "A", "value": ""}]}],
+            "ephemeralContainers": [
+                {
+                    "env": [{"name": "A", "value": ""}],
+                    "lifecycle": {"preStop": {"exec": {"command": ["a"]}}},
+                    "startupProbe": {"exec": {"command": ["a"]}},
+                }
+            ],
+        },
+    ),
+    "nothing of who has written which field: only names are there": (
+        {"managedFields": [{"fieldsV1": {"f:env": {'k:{"name":"A"}': {"f:value": {}}}}}]},
+        {"managedFields": [{"fieldsV1": {"f:env": {'k:{"name":"A"}': {"f:value": {}}}}}]},
     ),
     "nothing of a ConfigMap": (
         {"kind": "ConfigMap", "data": {"env": "A=x", "args": "y"}},
@@ -61,3 +125,32 @@ def test_it_takes_out(name: str) -> None:
     given, left = deepcopy(CASES[name])
     assert withhold(given) == left
     assert withhold(given) == left  # what is left out once is left out for good
+
+
+TEMPLATES = {
+    "Pod": ("spec",),
+    "PodTemplate": ("template", "spec"),
+    "ReplicaSet": ("spec", "template", "spec"),
+    "Deployment": ("spec", "template", "spec"),
+    "StatefulSet": ("spec", "template", "spec"),
+    "DaemonSet": ("spec", "template", "spec"),
+    "ReplicationController": ("spec", "template", "spec"),
+    "Job": ("spec", "template", "spec"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+    "ControllerRevision": ("data", "spec", "template", "spec"),
+    "CloneSet": ("spec", "template", "spec"),
+}
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+@pytest.mark.parametrize("containers", ["containers", "initContainers", "ephemeralContainers"])
+def test_no_workload_tells_it(kind: str, containers: str) -> None:
+    pod: dict[str, Any] = {
+        containers: [{"env": [{"name": "A", "value": "hidden"}], "args": ["hidden"]}]
+    }
+    document = pod
+    for step in reversed(TEMPLATES[kind]):
+        document = {step: document}
+    document["kind"] = kind
+    document["metadata"] = {"annotations": {APPLIED: "hidden"}}
+    assert "hidden" not in str(withhold(document))

@@ -1,0 +1,12 @@
+"""Ten minutes of everything at once, played back; tests/e2e plays fifty more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakeapi.replaying.churning import played_back
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_ten_minutes_of_everything_are_played_back(seed: int) -> None:
+    await played_back(seed)
