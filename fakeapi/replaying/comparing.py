@@ -208,8 +208,15 @@ def _differing(resource: str, recorded: Document, there: Document, both: Compare
         recorded, there = (comparable(_by_type(each)) for each in (recorded, there))
     for path, one, other in _leaves(recorded, there, ()):
         by_time = not both.exact and _is_time(one) and _is_time(other)
-        if path[:2] not in ignored and not by_time:
+        if not by_time and not any(_is_below(path, each) for each in ignored):
             yield ".".join(path)
+
+
+def _is_below(path: FieldPath, top: FieldPath) -> bool:
+    """Tell whether a field is, or is in, another one; "*" is any step."""
+    return len(top) <= len(path) and all(
+        wanted in ("*", step) for step, wanted in zip(path, top, strict=False)
+    )
 
 
 def _by_type(document: Document) -> Document:

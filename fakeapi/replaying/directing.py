@@ -40,6 +40,7 @@ from fakeapi.replaying.objects import (
     copy_field,
     drop_empty_marks,
     is_deleting,
+    read_field,
     uid_of,
     with_changes,
 )
@@ -242,8 +243,9 @@ class Director:
         uid = uid_of(last)
         self.cast.waiting.pop(uid, None)
         there, hand = self.world.find(self.cast.stand_in(uid)), self._theirs.get(uid, "")
-        if graceful and self._attached.ender(place[0]):
-            self.left[self._attached.ender(place[0])] += 1
+        ender = self._attached.ender(place[0]) if graceful else ""
+        if ender and not _is_unplaced(place[0], there or last):
+            self.left[ender] += 1
         elif not hand:
             if there is not None:
                 yield Act(self._dressed(place[0], last, there, uid_of(there)), removes=True)
@@ -285,6 +287,11 @@ class Director:
         controller = controller_of(document)
         wanted = (controller_of(last) or {}).get("uid")
         return controller is not None and controller.get("uid") == wanted
+
+
+def _is_unplaced(resource: str, document: Document) -> bool:
+    """Tell whether it is a pod that no kubelet has ever had."""
+    return resource == "pods" and not read_field(document, ("spec", "nodeName"))
 
 
 def _unversioned(document: Document | None) -> Document | None:

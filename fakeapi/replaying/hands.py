@@ -57,7 +57,9 @@ def whose_deletion(before: Ledger, resource: str, document: Document) -> str:
         return "gc"
     if resource != "pods":
         return SOMEBODY
-    return _controller(before, document) or _spreading(before, document) or SOMEBODY
+    # Only with the time of a deletion is it known that it came when a WorkloadSpread gives up.
+    hands = (_spreading, _controller) if is_deleting(document) else (_controller, _spreading)
+    return next(filter(None, (hand(before, document) for hand in hands)), SOMEBODY)
 
 
 def _disruption(document: Document) -> str:

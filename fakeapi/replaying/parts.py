@@ -7,7 +7,7 @@
     writes    fields, by resource: what the world has there counts, not what was recorded
     chooses   of these deletions, whom they hit is its own choice, whoever controls them
     lags      how many seconds it may be behind
-    keeps     fields, by resource, that are the world's own and no matter of comparison
+    keeps     fields, by resource, that are the world's own and no matter of comparison; ``*`` is any
 
 Parts that are not here cannot be attached: what they write cannot be told from what others do.
 """
@@ -78,6 +78,18 @@ _WHERE_CONVERTED: Final[tuple[FieldPath, ...]] = (
 )
 """Who converts WorkloadSpreads of another version is written in their definition."""
 
+_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+_GIVEN_BY_KUBELETS: Final[tuple[FieldPath, ...]] = (
+    *_status("podIP", "podIPs"),
+    *(("status", statuses, "*", "containerID") for statuses in _STATUSES),
+    *(
+        ("status", statuses, "*", state, "terminated", "containerID")
+        for statuses in _STATUSES
+        for state in ("state", "lastState")
+    ),
+)
+"""What kubelets call what they run, and the addresses that they give in turn."""
+
 EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
     {
         "gc": PartEffects(deletes=("gc",)),
@@ -118,6 +130,7 @@ EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
                 ),
                 "nodes": (("status",),),
             },
+            keeps={"pods": _GIVEN_BY_KUBELETS},
         ),
         SPREADING: PartEffects(
             deletes=(SPREADING,),
@@ -142,6 +155,7 @@ EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
                 )
             },
             chooses=(SCHEDULER,),
+            keeps={"pods": (("status", "conditions", "PodScheduled", "observedGeneration"),)},
             lags=_LONGEST_BACKOFF_SECONDS + 1.0,
         ),
     }

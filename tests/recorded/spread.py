@@ -1,4 +1,4 @@
-"""Makes tests/recorded/spread.jsonl.gz: twelve minutes of two ReplicaSets that are spread.
+"""Makes tests/recorded/spread.jsonl.gz: a quarter of an hour of two ReplicaSets that are spread.
 
     .venv/bin/python -m tests.recorded.spread
 
@@ -12,6 +12,7 @@ on a virtual clock.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,14 @@ SPREADS = Resource("apps.kruise.io", "v1beta1", "workloadspreads", namespaced=Tr
 Document = dict[str, Any]
 
 ZONE = "topology.kubernetes.io/zone"
-_CAPACITY = {"cpu": "8", "memory": "16Gi"}
+_CAPACITY = {"cpu": "16", "memory": "32Gi"}
 _TAINT = {"key": "elastic", "value": "yes", "effect": "NoSchedule"}
 BOOK: Document = {
     "register": [
-        {"name": "a-{}", "count": 2, "capacity": _CAPACITY, "labels": {ZONE: "a"}},
+        {"name": "a-{}", "count": 1, "capacity": _CAPACITY, "labels": {ZONE: "a"}},
         {
             "name": "b-{}",
-            "count": 2,
+            "count": 1,
             "capacity": _CAPACITY,
             "labels": {ZONE: "b"},
             "taints": [_TAINT],
@@ -92,12 +93,12 @@ WEB = a_spread(
     {
         "name": "reserved",
         "maxReplicas": 3,
-        "requiredNodeSelectorTerm": zone("a"),
+        "requiredNodeSelector": zone("a"),
         "patch": {"metadata": {"labels": {"paid": "ahead"}}},
     },
     {
         "name": "elastic",
-        "requiredNodeSelectorTerm": zone("b"),
+        "requiredNodeSelector": zone("b"),
         "tolerations": [{"key": "elastic", "operator": "Exists"}],
         "patch": {
             "spec": {"containers": [{"name": "main", "env": [{"name": "ZONE", "value": "b"}]}]}
@@ -106,8 +107,8 @@ WEB = a_spread(
 )
 BATCH = a_spread(
     "batch",
-    {"name": "dreamt-of", "maxReplicas": 2, "requiredNodeSelectorTerm": zone("c")},
-    {"name": "real", "requiredNodeSelectorTerm": zone("a")},
+    {"name": "dreamt-of", "maxReplicas": 2, "requiredNodeSelector": zone("c")},
+    {"name": "real", "requiredNodeSelector": zone("a")},
     scheduleStrategy={
         "type": "Adaptive",
         "adaptive": {"rescheduleCriticalSeconds": 30, "disableSimulationSchedule": True},
@@ -132,7 +133,12 @@ class Life:
         """Change something, and let a minute pass."""
         path = resource.object(name, "default")
         await self._client.patch(path, PatchType.MERGE, orjson.dumps(change), bytes)
-        await self._cluster.clock.advance(59)
+        await self._cluster.clock.advance(60)
+
+    async def grow(self, name: str, replicas: Iterable[int]) -> None:
+        """Scale a ReplicaSet up, one pod a minute: so no two of them are alike."""
+        for each in replicas:
+            await self.scale(name, each)
 
     async def scale(self, name: str, replicas: int) -> None:
         """Scale a ReplicaSet, and let a minute pass."""
@@ -158,18 +164,16 @@ async def make(path: Path) -> None:
         await cluster.clock.advance(5)
         with cluster.record(path):
             await life.create(SPREADS, WEB)
-            await life.create(REPLICA_SETS, a_replica_set("web", 2))
-            await cluster.clock.advance(58)
-            await life.scale("web", 6)
+            await life.create(REPLICA_SETS, a_replica_set("web", 1))
+            await life.grow("web", (2, 3, 4, 5, 6))
             await life.scale("web", 4)
             await life.delete_one("reserved")
             larger = [{**WEB["spec"]["subsets"][0], "maxReplicas": 4}, WEB["spec"]["subsets"][1]]
             await life.patch(SPREADS, "web", {"spec": {"subsets": larger}})
-            await life.scale("web", 7)
+            await life.grow("web", (5, 6))
             await life.create(SPREADS, BATCH)
-            await life.create(REPLICA_SETS, a_replica_set("batch", 3))
-            await cluster.clock.advance(118)
-            await life.scale("batch", 5)
+            await life.create(REPLICA_SETS, a_replica_set("batch", 2))
+            await life.grow("batch", (2, 3))
             await life.scale("web", 3)
             await cluster.client.delete(REPLICA_SETS.object("batch", "default"))
             await cluster.clock.advance(60)
