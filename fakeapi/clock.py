@@ -7,6 +7,7 @@ on a :class:`VirtualClock` lives an hour in as long as its events take:
     await clock.jump()               on to the next moment for which somebody waits
     async with clock.jumping(): ...  the same, again and again, whenever nobody has anything to do
     clock.run(60)                    a minute each second, by the host's clock; 0: stand still
+    with clock.standing(): ...       stand still meanwhile
 
 Stepping and jumping are exact: sleepers wake in the order of their time, and those of one time in
 the order in which they lay down; after each the others go on until all of them wait, so that what
@@ -18,8 +19,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, Self
@@ -53,6 +54,8 @@ class VirtualClock:
         self._lain = asyncio.Event()
         self._moving = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
+        self._standing = 0
+        self._pace = 0.0
 
     @classmethod
     def like_the_host(cls) -> Self:
@@ -129,6 +132,20 @@ class VirtualClock:
         self._hold()
         self._factor = factor
         self._set_timer()
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """Have a clock that runs stand still until the block ends, and all others like it."""
+        if not self._standing:
+            self._pace = self._factor
+            self.run(0.0)
+        self._standing += 1
+        try:
+            yield
+        finally:
+            self._standing -= 1
+            if not self._standing:
+                self.run(self._pace)
 
     async def _jump_on(self) -> None:
         while True:

@@ -15,7 +15,7 @@ the end of namespaces, unless told otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,7 +36,7 @@ from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import START_NS, VirtualClock
 from fakeapi.controlplane.kubelet.outfits import Script
 from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
-from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit
+from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit, Waiting
 from fakeapi.faults import FaultControl
 from fakeapi.life import Life
 from fakeapi.orders import read_book, read_orders
@@ -135,14 +135,19 @@ class Cluster:
 
         return record_world(self.world, str(path))
 
-    async def replay(self, recording: str | Path | Recording, head_start: float = 0.0) -> Report:
+    async def replay(
+        self,
+        recording: str | Path | Recording,
+        head_start: float = 0.0,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> Report:
         """Play a recording, and compare what came of it; the parts that run are attached to it.
 
         What it follows begins as it was listed. If the clock stands still it is moved on for as
         long as the recording took, and a second; else all is played at its pace. Who watches
-        has ``head_start`` seconds to learn what there was at the beginning. See
-        docs/record-replay.md. Raises RecordingError, ReplayError, UnplayablePartError, and
-        TypeError for a clock of the cluster's maker's.
+        has ``head_start`` seconds to learn what there was at the beginning, and ``before`` is
+        awaited then. See docs/record-replay.md. Raises RecordingError, ReplayError,
+        UnplayablePartError, and TypeError for a clock of the cluster's maker's.
         """
         from extender.recording.files import Recording, read_recording  # who needs it, loads it
         from fakeapi.replaying.player import Player, replay
@@ -152,7 +157,8 @@ class Cluster:
             raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
         if not isinstance(recording, Recording):
             recording = read_recording(str(recording))
-        return await replay(Player(self.world, recording, self._run), clock, head_start)
+        player = Player(self.world, recording, self._run)
+        return await replay(player, clock, head_start, before)
 
     def local_transport(self, agent: str = "") -> LocalTransport:
         """Give a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
@@ -278,9 +284,10 @@ class FakeCluster(ServedCluster):
         extender: str = "",
         extenders: Mapping[str, Extend] | None = None,
         upstream: str = "",
+        waiting: Waiting | None = None,
     ) -> None:
         own, playbook = VirtualClock.like_the_host(), read_book(kubelet)
-        outfit = read_orders(scheduler, extender, extenders, upstream)
+        outfit = read_orders(scheduler, extender, extenders, upstream, waiting)
         given = clock or own, seed, history, Release(release), playbook
         world = create_world(*given, quirks_of(quirks), outfit)
         world.api.webhooks.hooks.update(webhooks or {})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fakeapi.controlplane.kubelet.outfits import Script
-from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit
+from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit, Waiting
 
 if TYPE_CHECKING:
     from fakeapi.controlplane.kubelet.scripts import Playbook
@@ -25,7 +25,11 @@ def read_book(kubelet: Script) -> Playbook | None:
 
 
 def read_orders(
-    document: Configured, url: str, insiders: Mapping[str, Extend] | None, upstream: str
+    document: Configured,
+    url: str,
+    insiders: Mapping[str, Extend] | None,
+    upstream: str,
+    waiting: Waiting | None = None,
 ) -> SchedulerOutfit:
     """Read what a scheduler is to go by; raises SchedulerError, UnknownReleaseError."""
     insiders = insiders or {}
@@ -36,4 +40,13 @@ def read_orders(
 
     urls = [*([url] if url else []), *insiders]
     followed = release(upstream) if upstream else NEWEST
-    return SchedulerOutfit(read_configuration(document, followed, urls), insiders)
+    configuration = read_configuration(document, followed, urls)
+    return SchedulerOutfit(configuration, insiders, waiting=waiting)
+
+
+def elsewhere(outfit: SchedulerOutfit) -> tuple[str, ...]:
+    """Give the URLs of the extenders that a scheduler calls over HTTP."""
+    extenders = outfit.configuration.extenders if outfit.configuration else ()
+    inside = {prefix.rstrip("/") for prefix in outfit.extenders}
+    urls = dict.fromkeys(each.url_prefix.rstrip("/") for each in extenders)
+    return tuple(url for url in urls if url not in inside)

@@ -12,6 +12,7 @@ from asyncio import FIRST_COMPLETED
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -46,7 +47,8 @@ class Wanted:
     """What was asked for on the command line; ``speed`` None is at once.
 
     ``orders`` are what attached parts go by, as clusters take them; ``reprieve`` is an extender in
-    this process. ``head_start`` is in seconds of the host's time.
+    this process, ``outsiders`` are the URLs of others. ``head_start`` is in seconds of the host's
+    time.
     """
 
     speed: float | None
@@ -54,6 +56,7 @@ class Wanted:
     kubeconfig_out: Path | None
     orders: dict[str, Any]
     reprieve: Reprieve | None = None
+    outsiders: tuple[str, ...] = ()
     head_start: float = 0.0
 
 
@@ -101,6 +104,7 @@ def replay_events(
     from extender.recording.files import RecordingError, read_recording
     from fakeapi.controlplane.kubelet.outfits import ScriptError
     from fakeapi.controlplane.scheduler.outfits import SchedulerError
+    from fakeapi.outsider import SilentError
     from fakeapi.replaying.parts import UnplayablePartError, attach
     from fakeapi.replaying.player import ReplayError
 
@@ -108,15 +112,16 @@ def replay_events(
         attach(parse_run(run))
         address = None if port is None else (host, port)
         asked = _Asked(extender, search, scheduler_config, upstream)
-        pace = _read_speed(speed, at_once=address is None and not asked.elsewhere)
-        if asked.elsewhere and pace is None:
+        orders = {"run": run, "seed": seed, "kubelet": given("--kubelet", kubelet, "kubelet", run)}
+        reprieve = _hire(asked, run, orders)
+        outsiders = _outsiders(orders)
+        pace = _read_speed(speed, at_once=address is None and not outsiders)
+        if outsiders and pace is None:
             raise ConfigError(
                 "--speed: max; an extender elsewhere answers in time; expected a number"
             )
-        orders = {"run": run, "seed": seed, "kubelet": given("--kubelet", kubelet, "kubelet", run)}
-        reprieve = _hire(asked, run, orders)
         lead = _read_head_start(head_start)
-        wanted = Wanted(pace, address, kubeconfig_out, orders, reprieve, lead)
+        wanted = Wanted(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
         recording = read_recording(file)
         if recording.broken:
             _say(f"{recording.broken}; played up to there")
@@ -129,6 +134,9 @@ def replay_events(
         raise ConfigError(f"--scheduler-config: {named(scheduler_config)}: {error}") from None
     except UnknownReleaseError as error:
         raise ConfigError(f"--upstream: {error}") from None
+    except SilentError as error:
+        _say(f"--extender: {error}")
+        raise typer.Exit(1) from None
     except (RecordingError, ReplayError) as error:
         raise ConfigError(str(error)) from None
 
@@ -163,6 +171,14 @@ def _hire(asked: _Asked, run: str, orders: dict[str, Any]) -> Reprieve | None:
     reprieve = Reprieve(asked.search, release(asked.upstream) if asked.upstream else NEWEST)
     orders["extenders"] = {REPRIEVE: reprieve}
     return reprieve
+
+
+def _outsiders(orders: dict[str, Any]) -> tuple[str, ...]:
+    """Give the URLs of the extenders that are asked over HTTP; raises SchedulerError."""
+    from fakeapi.orders import elsewhere, read_orders
+
+    told = orders["scheduler"], orders["extender"], orders.get("extenders"), orders["upstream"]
+    return elsewhere(read_orders(*told))
 
 
 def _read_speed(text: str, *, at_once: bool) -> float | None:
@@ -210,10 +226,12 @@ async def _replay_served(recording: Recording, wanted: Wanted, output: OutputFor
     """Play behind a socket, which nobody hears of unless a port was asked for."""
     from fakeapi.clock import VirtualClock
     from fakeapi.harness import FakeCluster
+    from fakeapi.outsider import standing_still, until_ready
 
     clock = VirtualClock(recording.header.start_ns)
     host, port = wanted.address or ("127.0.0.1", 0)
-    cluster = FakeCluster(host=host, port=port, clock=clock, **wanted.orders)
+    waiting = standing_still(clock) if wanted.outsiders else None
+    cluster = FakeCluster(host=host, port=port, clock=clock, waiting=waiting, **wanted.orders)
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(cluster)
@@ -227,7 +245,8 @@ async def _replay_served(recording: Recording, wanted: Wanted, output: OutputFor
         clock.run(wanted.speed or 0.0)
         await stack.enter_async_context(_followed(cluster, wanted.reprieve))
         lead = wanted.head_start * (wanted.speed or 1.0)
-        report = await _unless_stopped(cluster.replay(recording, lead), stop)
+        begin = partial(until_ready, wanted.outsiders)
+        report = await _unless_stopped(cluster.replay(recording, lead, begin), stop)
         if report is not None:
             clock.run(1.0)
             _tell(report, output)

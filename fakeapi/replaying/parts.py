@@ -7,7 +7,7 @@
     writes    fields, by resource: what the world has there counts, not what was recorded
     chooses   of these deletions, whom they hit is its own choice, whoever controls them
     lags      how many seconds it may be behind
-    keeps     fields, by resource, that are the world's own and no matter of comparison; ``*`` is any
+    keeps     fields, by resource, that are the world's own and are not compared; ``*`` is any step
 
 Parts that are not here cannot be attached: what they write cannot be told from what others do.
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Final
@@ -220,24 +220,33 @@ class Player:
         return any(each.name == "namespaces" for each in self._recording.header.resources)
 
 
-async def replay(player: Player, clock: VirtualClock, head_start: float = 0.0) -> Report:
+async def replay(
+    player: Player,
+    clock: VirtualClock,
+    head_start: float = 0.0,
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> Report:
     """Play at a clock's pace or, if it stands still, as fast as can be, and compare.
 
-    Who watches the world has ``head_start`` seconds to learn what there was at the beginning.
-    Raises ReplayError.
+    Who watches the world has ``head_start`` seconds to learn what there was at the beginning;
+    ``before`` is awaited then. Raises ReplayError.
     """
+    pace = clock.factor
+    pass_time = clock.sleep if pace else clock.advance
     player.begin()
-    await (clock.sleep(head_start) if clock.factor else clock.advance(head_start))
+    await pass_time(head_start)
     for _ in range(_TRIES):
         if player.ready:
             break
-        await (clock.sleep(_PAUSE * clock.factor) if clock.factor else clock.advance(_PAUSE))
+        await pass_time(_PAUSE * max(pace, 1.0))
+    if before is not None:
+        await before()
     tasks = [asyncio.create_task(each) for each in (player.play(), player.keep_up())]
     playing, _ = tasks
     try:
-        if clock.factor:
+        if pace:
             await playing
-            await clock.sleep(player.aftermath_seconds * max(clock.factor, 1.0))
+            await clock.sleep(player.aftermath_seconds * max(pace, 1.0))
         else:
             await clock.advance(player.seconds + player.aftermath_seconds)
             await playing

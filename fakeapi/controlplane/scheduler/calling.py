@@ -21,7 +21,7 @@ from fakeapi.controlplane.scheduler.judging import (
     find_victims,
     judge_filter,
 )
-from fakeapi.controlplane.scheduler.outfits import OK, Call, Reply, UnansweredError
+from fakeapi.controlplane.scheduler.outfits import OK, Call, Reply, UnansweredError, Waiting
 from fakeapi.controlplane.scheduler.protocol import AnswerError, FatalAnswerError
 from fakeapi.controlplane.scheduler.sightings import SeenPod
 from fakeapi.controlplane.scheduler.trace import Exchange, Trace, Verdict
@@ -58,12 +58,13 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What all extenders are called with."""
+    """What all extenders are called with; time limits go by the clock of ``waiting``."""
 
     send: Send
     clock: Clock
     trace: Trace
     release: Release
+    waiting: Waiting
 
 
 class Extender:
@@ -192,7 +193,9 @@ class Extender:
         """Make the call in the time that it has. Raises AnswerError."""
         try:
             sending = _awaiting(self._line.send(self.config, call))
-            return await within(self._line.clock, self.config.timeout_seconds, sending)
+            with self._line.waiting.during():
+                limit = self.config.timeout_seconds
+                return await within(self._line.waiting.clock, limit, sending)
         except UnansweredError as error:
             raise AnswerError(f'Post "{call.url}": {error}') from None
         except TimeoutError:

@@ -6,11 +6,13 @@ It stands apart from what it does, since whoever starts a cluster needs it, with
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
+from extender.kube.clock import Clock
 from fakeapi.controlplane.scheduler.trace import Trace
 
 if TYPE_CHECKING:
@@ -66,17 +68,27 @@ Configured: TypeAlias = str | bytes | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """How a scheduler waits for extenders: by which clock, and in which block."""
+
+    clock: Clock
+    during: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerOutfit:
     """What a scheduler needs.
 
     ``configuration`` None is kube-scheduler's own default: one profile, no extenders. ``extenders``
     stand in for those whose ``urlPrefix`` is the key; all others are called over HTTP. Every
-    exchange goes into ``trace``.
+    exchange goes into ``trace``. Unless ``waiting`` says otherwise, answers are awaited by the
+    world's clock, which goes on.
     """
 
     configuration: Configuration | None = None
     extenders: Mapping[str, Extend] = field(default_factory=dict)
     trace: Trace = field(default_factory=Trace)
+    waiting: Waiting | None = None
 
     def for_fork(self) -> SchedulerOutfit:
         """Give the same for another world, which has a trace of its own."""

@@ -31,7 +31,7 @@ from fakeapi.controlplane.scheduler.cycle import (
     Refused,
 )
 from fakeapi.controlplane.scheduler.evicting import TROUBLE, Evictor, is_asynchronous
-from fakeapi.controlplane.scheduler.outfits import SchedulerOutfit
+from fakeapi.controlplane.scheduler.outfits import SchedulerOutfit, Waiting
 from fakeapi.controlplane.scheduler.posting import Post
 from fakeapi.controlplane.scheduler.preempting import Preempting
 from fakeapi.controlplane.scheduler.searching import Case, Playing, Searcher
@@ -71,7 +71,8 @@ class Scheduler:
         self._pods = PodSightings(self._cluster, self._heed_pod)
         self._nodes = NodeSightings(self._cluster, self._heed_node)
         self._post = Post(outfit.extenders)
-        line = Line(self._post, setting.clock, outfit.trace, self._release)
+        waiting = outfit.waiting or Waiting(setting.clock)
+        line = Line(self._post, setting.clock, outfit.trace, self._release, waiting)
         extenders = [Extender(each, line) for each in configuration.extenders]
         self._cycle = Cycle(
             Searcher(extenders, self._nodes),
