@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -93,10 +93,19 @@ def _replayed(recording: Recording) -> Replayed:
     )
 
 
-def _notes(recording: Recording, attached: Attached, director: Director) -> Sequence[str]:
+def _notes(recording: Recording, attached: Attached, director: Director) -> Iterator[str]:
     """Say what makes a comparison say less than it seems to."""
-    if "gc" not in attached.names:
-        return ()
+    if "gc" in attached.names:
+        yield from _strangers(recording, director)
+    spread = sum(map(bool, director.recorded.subsets.values()))
+    if spread and "replicaset" in attached.names and not attached.spreads:
+        yield (
+            f"{spread} pods were put into subsets of WorkloadSpreads; those that replicaset makes "
+            "come without, as workloadspread is not attached"
+        )
+
+
+def _strangers(recording: Recording, director: Director) -> Iterator[str]:
     known = {(each.api_version, each.kind) for each in recording.header.resources}
     lost = Counter(
         str(owner.get("kind"))
@@ -104,7 +113,5 @@ def _notes(recording: Recording, attached: Attached, director: Director) -> Sequ
         for owner in owners_of(document)
         if (owner.get("apiVersion"), owner.get("kind")) not in known
     )
-    return [
-        f"{count} objects are owned by a {kind}, which was not recorded: gc deletes them"
-        for kind, count in lost.items()
-    ]
+    for kind, count in lost.items():
+        yield f"{count} objects are owned by a {kind}, which was not recorded: gc deletes them"

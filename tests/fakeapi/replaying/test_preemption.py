@@ -11,6 +11,7 @@ import pytest
 from extender.recording.files import read_recording
 from extender.verdict import Search
 from fakeapi import VirtualCluster
+from fakeapi.controlplane.scheduler.outfits import Call, Reply
 from fakeapi.insider import Reprieve
 from fakeapi.replaying.report import Report
 from policies.upstream import release
@@ -39,13 +40,18 @@ async def decided(run: str, seed: int = 0, **options: Any) -> Report:
         return await cluster.replay(PREEMPTION)
 
 
-async def decided_with_reprieve(run: str, seed: int = 0) -> Report:
+async def decided_with_reprieve(run: str, seed: int = 0, takes: float = 0.0) -> Report:
     reprieve = Reprieve(Search.CLUSTER, release(UPSTREAM))
+
+    async def ask(call: Call) -> Reply:
+        await cluster.clock.sleep(takes)
+        return await reprieve(call)
+
     given: dict[str, Any] = {"run": run, "seed": seed, "upstream": UPSTREAM}
     given["scheduler"] = configured({}, profiles=ONE_CANDIDATE)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(
-            VirtualCluster(start_ns=PREEMPTION.header.start_ns, extenders={X: reprieve}, **given)
+            VirtualCluster(start_ns=PREEMPTION.header.start_ns, extenders={X: ask}, **given)
         )
         await stack.enter_async_context(reprieve.following(cluster))
         return await cluster.replay(PREEMPTION)
@@ -94,3 +100,13 @@ async def test_what_was_recorded_is_what_upstream_would_decide() -> None:
     places = {key: there[key]["spec"]["nodeName"] for key in there if key.startswith("shop/urgent")}
     assert places == {f"shop/urgent-{n}": f"node-{6 - n}" for n in range(3)}
     assert there["shop/huge"]["spec"]["nodeName"] == "node-3"
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.9])
+async def test_an_extender_that_takes_longer_than_victims_took_decides_the_same(
+    seconds: float,
+) -> None:
+    """Recorded victims end before their stand-ins are chosen: those end as soon as they are."""
+    report = await decided_with_reprieve("scheduler,replicaset", takes=seconds)
+    assert counts(report) == ((11, 11), (5, 5), (6, 6))
+    assert report.same
