@@ -122,6 +122,7 @@ class Director:
         self._played: set[str] = set()
         self._released: set[str] = set()
         self._theirs: dict[str, str] = {}
+        self._others: dict[str, str] = {}
         self._owed: list[Document] = []
 
     def direct(self, event: RecordedEvent) -> Iterator[Act]:
@@ -183,6 +184,12 @@ class Director:
         if part:
             self.left[part] += 1
             self._theirs[begun.uid] = begun.hand
+        else:
+            self._others[begun.uid] = begun.hand
+
+    def hand_of(self, actor: str) -> str:
+        """Say by whose hand an object of the world is told to go in play; "" if it is not."""
+        return self._others.get(self.cast.actors.get(actor, actor), "")
 
     def _free_actor(self, uid: str, place: Place) -> str:
         document = self.recorded.find(uid)

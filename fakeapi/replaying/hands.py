@@ -93,7 +93,7 @@ def _spreading(before: Ledger, pod: Document) -> str:
     spread = before.get((SPREADS, spread_of(pod)))
     if known is None or spread is None or not _is_unschedulable(known):
         return ""
-    seconds = critical_seconds(spread)
+    seconds = critical_seconds(spread, pod)
     if seconds is None:
         return ""
     told, created = (pod["metadata"].get(f"{each}Timestamp") for each in ("deletion", "creation"))

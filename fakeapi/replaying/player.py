@@ -30,10 +30,10 @@ from fakeapi.replaying.directing import Act, Director
 from fakeapi.replaying.doorway import CONFIGURATIONS, Doorway
 from fakeapi.replaying.hands import whose_deletion
 from fakeapi.replaying.ledger import Ledger
-from fakeapi.replaying.objects import Document, is_deleting, key_of
+from fakeapi.replaying.objects import Document, is_deleting, key_of, uid_of
 from fakeapi.replaying.parts import Attached, attach
 from fakeapi.replaying.report import Report, make_report
-from fakeapi.replaying.subsets import DEFINITIONS, SPREADS
+from fakeapi.replaying.subsets import DEFINITIONS, SPREADS, is_expected, spread_of
 from fakeapi.world import World
 
 _PAUSE: Final = 0.1
@@ -58,7 +58,7 @@ class Player:
         self._doorway = Doorway(world.api.webhooks.hooks) if self._attached.spreads else None
         self._turn = asyncio.Lock()
         self._stirred = asyncio.Event()
-        self._seen = Ledger(whose_deletion)
+        self._seen = Ledger(self._whose)
         self._director = Director(self._attached, self._seen)
         self._early: list[RecordedEvent] = []
         self._follower = StoreFollower(world.api, self._note)
@@ -128,6 +128,11 @@ class Player:
     def end(self) -> None:
         """Take no more notice of the world."""
         self._follower.end()
+
+    def _whose(self, before: Ledger, resource: str, document: Document) -> str:
+        """Say whose doing it is that an object goes: in play, or by what is attached."""
+        played = self._director.hand_of(uid_of(document))
+        return played or whose_deletion(before, resource, document)
 
     def _note(self, kind: EventType, resource: str, document: Document) -> None:
         self._seen.apply(kind, resource, document)
@@ -210,7 +215,9 @@ class Player:
             return document
         there = self._seen.get(("pods", key_of(document)))
         if there is None:
-            return document if act.removes else await doorway.coming(document)
+            known = self._seen.get((SPREADS, spread_of(document)))
+            was_let_in = known is not None and is_expected(known, document)
+            return document if act.removes or was_let_in else await doorway.coming(document)
         if not is_deleting(there) and (act.removes or is_deleting(document)):
             await doorway.leaving(there)
         return document

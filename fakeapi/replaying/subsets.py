@@ -39,6 +39,15 @@ def spread_of(pod: Document) -> str:
     return "" if found is None else f"{pod['metadata'].get('namespace')}/{found.spread}"
 
 
+def is_expected(spread: Document, pod: Document) -> bool:
+    """Tell whether a WorkloadSpread has a pod noted as one that is on its way."""
+    given = read_injection(annotation_of(pod))
+    status = spread.get("status") or {}
+    lists = [status.get("subsetStatuses"), *(status.get("versionedSubsetStatuses") or {}).values()]
+    noted = given.uid or pod["metadata"]["name"] if given else ""
+    return any(noted in (e.get("creatingPods") or ()) for entries in lists for e in entries or ())
+
+
 def with_subset(pod: Document, annotation: str) -> Document:
     """Give a pod that says so of its subset; "": that says nothing."""
     metadata = pod["metadata"]
@@ -48,13 +57,17 @@ def with_subset(pod: Document, annotation: str) -> Document:
     return {**pod, "metadata": {**bare, **({"annotations": written} if written else {})}}
 
 
-def critical_seconds(spread: Document) -> int | None:
-    """Give how long a pod may wait to be scheduled; None if for good."""
+def critical_seconds(spread: Document, pod: Document) -> int | None:
+    """Give how long a pod may wait to be scheduled; None if for good, as in the last subset."""
     if read_field(spread, ("spec", "scheduleStrategy", "type")) != "Adaptive":
+        return None
+    subsets = [each.get("name") for each in read_field(spread, ("spec", "subsets")) or ()]
+    given = read_injection(annotation_of(pod))
+    if given is None or given.subset not in subsets[:-1]:
         return None
     path = ("spec", "scheduleStrategy", "adaptive", "rescheduleCriticalSeconds")
     found = read_field(spread, path)
-    return found if isinstance(found, int) else None
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def comparable(document: Document) -> Document:

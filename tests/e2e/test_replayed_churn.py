@@ -1,4 +1,4 @@
-"""Fifty times ten minutes of everything at once, played back; two are among the unit tests."""
+"""Fifty times ten minutes of everything at once, played back; another is among the unit tests."""
 
 from __future__ import annotations
 

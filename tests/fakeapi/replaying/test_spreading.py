@@ -241,8 +241,8 @@ async def test_pods_without_subsets_are_told_of() -> None:
     ]
 
 
-def given_up(**metadata: Any) -> Document:
-    pod = a_member("a", "reserved", **metadata)
+def given_up(subset: str = "reserved", **metadata: Any) -> Document:
+    pod = a_member("a", subset, **metadata)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     pod["status"]["conditions"] = [condition]
     pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
@@ -250,21 +250,22 @@ def given_up(**metadata: Any) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds", "hand"),
+    ("subset", "told", "seconds", "hand"),
     [
-        ("2026-01-01T00:00:30Z", 30, "workloadspread"),
-        ("2026-01-01T00:00:29Z", 30, "somebody"),
-        (None, 30, "workloadspread"),
-        ("2026-01-01T00:00:30Z", None, "somebody"),
+        ("reserved", "2026-01-01T00:00:30Z", 30, "workloadspread"),
+        ("reserved", "2026-01-01T00:00:29Z", 30, "somebody"),
+        ("reserved", None, 30, "workloadspread"),
+        ("reserved", "2026-01-01T00:00:30Z", None, "somebody"),
+        ("elastic", "2026-01-01T00:00:30Z", 30, "somebody"),  # nobody is given up in the last one
     ],
 )
-def test_who_gives_up_a_pod(told: str | None, seconds: int | None, hand: str) -> None:
+def test_who_gives_up_a_pod(subset: str, told: str | None, seconds: int | None, hand: str) -> None:
     ledger = Ledger(whose_deletion)
     strategy: Document = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": seconds}}
     spread = {**WEB, "spec": {**WEB["spec"], "scheduleStrategy": strategy}}
     ledger.apply("ADDED", SPREADS, spread)
-    ledger.apply("ADDED", "pods", given_up())
-    assert whose_deletion(ledger, "pods", given_up(deletionTimestamp=told)) == hand
+    ledger.apply("ADDED", "pods", given_up(subset))
+    assert whose_deletion(ledger, "pods", given_up(subset, deletionTimestamp=told)) == hand
 
 
 def test_ids_of_one_world_are_not_compared() -> None:
