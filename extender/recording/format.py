@@ -36,6 +36,9 @@ from extender.kube.times import moment
 NAME: Final = "reprieve-recording"
 VERSION: Final = 1
 
+LONGEST_NS: Final = 3660 * 86_400 * 10**9
+"""Ten years: whatever is later than that is no time of a recording."""
+
 _START: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 
 EventType = Literal["LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "RELISTED"]
@@ -96,7 +99,7 @@ class _Object(Struct, frozen=True, rename="camel"):
 
 
 class _Line(Struct, frozen=True):
-    t: Annotated[int, Meta(ge=0)]
+    t: Annotated[int, Meta(ge=0, le=LONGEST_NS)]
     type: EventType
     resource: str
     object: msgspec.Raw

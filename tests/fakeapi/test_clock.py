@@ -162,3 +162,15 @@ async def test_two_movers_take_turns() -> None:
     clock = VirtualClock()
     await asyncio.gather(clock.advance(10), clock.advance(20))
     assert clock.monotonic() == 30
+
+
+def test_a_running_clock_stands_still_until_the_last_such_block_has_ended() -> None:
+    host = HandClock()
+    clock, read = VirtualClock(0, 2, host), []
+    with clock.standing():
+        with clock.standing():
+            host.seconds += 5
+        host.seconds += 5
+        read.append(clock.monotonic())
+    host.seconds += 5
+    assert [*read, clock.monotonic(), clock.factor] == [0, 10, 2]

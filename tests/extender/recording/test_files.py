@@ -147,6 +147,10 @@ class TestWrong:
                 "line 2: t: expected int >= 0",
             ),
             (
+                LINES[0] + LINES[1].replace(b'"t":0', b'"t":100000000000000000000'),
+                "line 2: t: expected int <= 316224000000000000",
+            ),
+            (
                 LINES[0] + LINES[1].replace(b'"name":"a"', b'"name":""'),
                 "line 2: object: expected an apiVersion, a kind and a metadata.name",
             ),

@@ -1,0 +1,89 @@
+"""Replays in time, as processes: an extender elsewhere, and WorkloadSpreads with their webhooks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from asyncio.subprocess import Process
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.commands import start
+from tests.recorded.spread import BOOK
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+PATIENCE_SECONDS = 240
+ONE_CANDIDATE = {
+    "profiles": [
+        {
+            "pluginConfig": [
+                {
+                    "name": "DefaultPreemption",
+                    "args": {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1},
+                }
+            ]
+        }
+    ]
+}
+
+
+def a_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+async def ended(process: Process) -> None:
+    process.send_signal(signal.SIGTERM)
+    await process.communicate()
+
+
+async def report_of(process: Process) -> Any:
+    """Read what a replay prints that goes on serving; its first line says where."""
+    assert process.stdout is not None
+    text = ""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not text.endswith("\n}\n"):
+            text += (await process.stdout.readline()).decode()
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("speed", ["1", "4"])
+async def test_an_extender_elsewhere_decides_as_it_did(tmp_path: Path, speed: str) -> None:
+    """It starts when the world is served, and is waited for; no head start is guessed."""
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump(ONE_CANDIDATE))
+    port = str(a_free_port())
+    asked = ("--extender", f"http://127.0.0.1:{port}", "--scheduler-config", str(config))
+    attached = ("--run", "scheduler,replicaset", "--upstream", "1.37", *asked)
+    told = ("--port", "0", "--speed", speed, "-o", "json")
+    replay = await start("replay", str(RECORDED / "preemption.jsonl.gz"), *attached, *told)
+    assert replay.stdout is not None
+    url = (await replay.stdout.readline()).decode().split()[-1]
+    serve = await start("serve", "--server", url, "--port", port, "--search", "cluster")
+    try:
+        report = await report_of(replay)
+    finally:
+        await ended(serve)
+        await ended(replay)
+    assert report["scheduling"]["preempted"] == {"recorded": 6, "replayed": 6, "differences": []}
+    assert report["same"], report
+
+
+@pytest.mark.parametrize("run", ["replicaset,workloadspread", "workloadspread", "kubelet"])
+async def test_pods_are_spread_in_time_as_they_were(tmp_path: Path, run: str) -> None:
+    book = tmp_path / "book.yaml"
+    book.write_text(yaml.safe_dump(BOOK))
+    played = ("--kubelet", str(book)) if "kubelet" in run else ()
+    told = ("--run", run, "--speed", "30", "-o", "json")
+    replay = await start("replay", str(RECORDED / "spread.jsonl.gz"), *told, *played)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        out, errors = await replay.communicate()
+    assert replay.returncode == 0, errors
+    report = json.loads(out)
+    assert report["same"], report
