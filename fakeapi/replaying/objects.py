@@ -33,7 +33,7 @@ def is_deleting(document: Document) -> bool:
 
 def is_active(document: Document) -> bool:
     """Tell whether a pod counts for its controller: neither told to go nor finished."""
-    phase = (document.get("status") or {}).get("phase")
+    phase = read_field(document, ("status", "phase"))
     return not is_deleting(document) and phase not in _FINISHED
 
 
