@@ -10,6 +10,7 @@ was recorded of it is not done but expected:
 - A deletion that is a part's doing is not done. When what was deleted was seen to end, something
   that the part has told to go ends: its stand-in, or else who goes longest of the same controller
   (of a scheduler: of all whom it preempts).
+- What others did to something on its way out is done once a part has told its stand-in to go.
 - Fields that a part writes stay as the world has them.
 - Nothing is done to objects that a part has removed.
 
@@ -124,6 +125,7 @@ class Director:
         self._theirs: dict[str, str] = {}
         self._others: dict[str, str] = {}
         self._owed: list[Document] = []
+        self._held: dict[str, Place] = {}
 
     def direct(self, event: RecordedEvent) -> Iterator[Act]:
         """Take an event down, and give what is to be done now."""
@@ -154,7 +156,7 @@ class Director:
     @property
     def waits(self) -> bool:
         """Whether something is to be done as soon as a part has done its own."""
-        return bool(self._owed or self.cast.waiting)
+        return bool(self._owed or self._held or self.cast.waiting)
 
     def settle(self) -> Iterator[Act]:
         """Find stand-ins for those who wait still, as well as can be: it is over."""
@@ -171,6 +173,11 @@ class Director:
             if going is not None:
                 self._owed.remove(last)
                 yield self._release(going)
+        for uid, place in tuple(self._held.items()):
+            document = self.recorded.find(uid)
+            if document is not None and self._goes_by_part(self.cast.stand_in(uid)):
+                del self._held[uid]
+                yield from self._change(place, document, new=False)
         for uid, place in tuple(self.cast.waiting.items()):
             actor = self._free_actor(uid, place)
             if actor:
@@ -213,6 +220,9 @@ class Director:
         there = self.world.find(actor) or (self.world.get(place) if actor == uid else None)
         if there is None and not new and self._attached.names:
             return
+        if uid in self._theirs and there is not None and not self._goes_by_part(actor):
+            self._held[uid] = place
+            return
         if actor == uid:
             self._played.add(uid)
         document = self._dressed(place[0], recorded, there, actor)
@@ -249,6 +259,7 @@ class Director:
     def _end(self, place: Place, last: Document, *, graceful: bool) -> Iterator[Act]:
         uid = uid_of(last)
         self.cast.waiting.pop(uid, None)
+        self._held.pop(uid, None)
         there, hand = self.world.find(self.cast.stand_in(uid)), self._theirs.get(uid, "")
         ender = self._attached.ender(place[0]) if graceful else ""
         if ender and not _is_unplaced(place[0], there or last):
@@ -275,10 +286,10 @@ class Director:
         return Act(going, removes=True)
 
     def _comes_later(self, hand: str) -> bool:
-        """Tell whether a part that chooses has told fewer to go than were seen to end."""
+        """Tell whether a part has told fewer to go than were seen to end."""
         ended = sum(self._theirs.get(uid) == hand for uid in self.recorded.gone)
         told = sum(deletion.hand == hand for deletion in self.world.deletions)
-        return self._attached.chooses(hand) and told < ended
+        return told < ended
 
     def _longest(self, last: Document, hand: str) -> Document | None:
         """Give who was told to go first, of those whom it may hit as well."""
