@@ -5,6 +5,7 @@ The worlds are real ones; what is attached is what runs in them.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -188,6 +189,32 @@ class TestReplicaSetsAttached:
         assert report.deletions.recorded == report.deletions.replayed == {"replicaset": 1}
         assert len(left) == 1
         assert "deletionTimestamp" not in left[0]["metadata"]
+
+    async def test_one_that_is_slow_gives_up_whom_it_gave_up_and_they_end_at_once(self) -> None:
+        """Nothing is done to its pods meanwhile that belongs to their end."""
+        ended = a_member("web-0", node="node-1", **GONE_AT)
+        ended["status"] = {"phase": "Failed"}
+        recording = a_recording(
+            *made(2),
+            line(4, "MODIFIED", web(1)),
+            line(4.1, "MODIFIED", a_member("web-0", node="node-1", **GONE_AT)),
+            line(4.2, "MODIFIED", ended),
+            line(4.3, "DELETED", ended),
+            line(20, "MODIFIED", DEFAULT),
+        )
+
+        async def sleep_on() -> None:
+            await cluster.clock.sleep(3)
+            cluster.control_plane["replicaset"].pause()
+            await cluster.clock.sleep(10)
+            cluster.control_plane["replicaset"].resume()
+
+        async with VirtualCluster(run="replicaset") as cluster:
+            sleeping = asyncio.create_task(sleep_on())
+            report = await cluster.replay(recording)
+            await sleeping
+        assert pods_alike(report)
+        assert report.deletions.recorded == report.deletions.replayed == {"replicaset": 1}
 
     async def test_another_choice_is_a_difference(self) -> None:
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}
