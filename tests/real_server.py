@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +28,13 @@ class RealServer:
 
 
 @asynccontextmanager
-async def real_server(etcd: Path, apiserver: Path, *flags: str) -> AsyncIterator[RealServer]:
+async def real_server(
+    etcd: Path, apiserver: Path, *flags: str, serving: Sequence[str] = ()
+) -> AsyncIterator[RealServer]:
     """Run a pair of them on free ports, with an empty store, until the block ends.
 
-    ``flags`` are for etcd. Raises TimeoutError if the server does not become ready.
+    ``flags`` are for etcd, ``serving`` for kube-apiserver. Raises TimeoutError if the server does
+    not become ready.
     """
     with TemporaryDirectory(prefix="real-") as name:
         directory = Path(name)
@@ -40,7 +43,7 @@ async def real_server(etcd: Path, apiserver: Path, *flags: str) -> AsyncIterator
         store = f"http://127.0.0.1:{client_port}"
         commands = [
             [*_etcd_command(etcd, directory, store, peer_port), *flags],
-            _apiserver_command(apiserver, directory, store, port),
+            [*_apiserver_command(apiserver, directory, store, port), *serving],
         ]
         running = [_start(command, directory / "log") for command in commands]
         try:

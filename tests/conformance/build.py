@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 MODULE: Final = Path(__file__).parent
-PROGRAMS: Final = ("controllers", "scheduler", "scheduler-1.30")
+PROGRAMS: Final = ("controllers", "scheduler", "scheduler-1.30", "apiserver", "etcd")
 
 
 class NoGoError(LookupError):

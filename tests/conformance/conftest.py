@@ -1,27 +1,45 @@
-"""The real controllers; without Go there are none to compare with."""
+"""What is real, for as long as tests run; without Go there is nothing to compare with."""
 
 from __future__ import annotations
 
-import os
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.conformance.build import NoGoError, program
 from tests.conformance.contenders import Contender, real
+from tests.conformance.scheduling.real_api import RealApi, real_api
+from tests.conformance.scheduling.releases import built
+from tests.conformance.scheduling.servers import Opening, fake_server
 from tests.conformance.spreading import BOOK
 
 
 @pytest.fixture(scope="session")
 def real_controllers() -> Contender:
     """Controllers of a real kube-controller-manager; skips where there is no Go, but not in CI."""
-    try:
-        return real(program("controllers"))
-    except NoGoError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))
+    return real(built("controllers"))
+
+
+@pytest.fixture(scope="session")
+def real_server() -> Iterator[RealApi]:
+    """A real kube-apiserver; skips where there is no Go, but not in CI."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        pair = real_api(built("etcd"), built("apiserver"))
+        yield runner.run(stack.enter_async_context(pair))
+        runner.run(stack.aclose())
+
+
+@pytest.fixture
+def opening(request: pytest.FixtureRequest) -> Opening:
+    """What gives the API server that the parameter names: ``fakeapi`` or ``real``."""
+    if request.param == "fakeapi":
+        return fake_server
+    found: RealApi = request.getfixturevalue("real_server")
+    return found.opened
 
 
 @pytest.fixture

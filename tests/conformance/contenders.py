@@ -30,9 +30,10 @@ class Contender:
     name: str
     command: tuple[str, ...]
 
-    def arguments(self, server: str, run: str) -> Sequence[str]:
-        """Give the command line for an API server and controllers by commas."""
-        return (*self.command, "--server", server, "--run", run)
+    def arguments(self, server: str | Path, run: str) -> Sequence[str]:
+        """Give the command line for controllers by commas, and an API server or its kubeconfig."""
+        flag = "--kubeconfig" if isinstance(server, Path) else "--server"
+        return (*self.command, flag, str(server), "--run", run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def real(program: Path) -> Contender:
 
 
 @asynccontextmanager
-async def running(contender: Contender, server: str, run: str) -> AsyncIterator[Running]:
+async def running(contender: Contender, server: str | Path, run: str) -> AsyncIterator[Running]:
     """Run controllers until the block ends; raises RuntimeError if they begin or end badly."""
     command = contender.arguments(server, run)
     with TemporaryFile() as log:

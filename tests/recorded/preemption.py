@@ -77,7 +77,7 @@ async def play(there: Stage) -> None:
     await there.world.create(quiet)
     await there.refused("quiet")
     await asyncio.sleep(_PAUSE_SECONDS)
-    there.load(host("node-new", cpu="12"))
+    await there.load(host("node-new", cpu="12"))
     await there.world.until(lambda: not unplaced(there))
     await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -100,11 +100,11 @@ async def make(path: Path) -> None:
     """Live that life, and record it as anybody would."""
     setting = Setting(ONE_NODE, serving={"search": "cluster"}, run=RUN)
     async with stage(program(RELEASES[RELEASE]), RELEASE, setting) as there:
-        there.load(_QUIET, *residents())
+        await there.load(_QUIET, *residents())
         for name, priority in (("web", 50), ("batch", 5)):
-            there.load(workload(name, priority))
+            await there.load(workload(name, priority))
         await there.world.until(lambda: _adopted(there) == 2 * NODES)
-        async with _recording(there.cluster.url, path):
+        async with _recording(there.server.url, path):
             await play(there)
 
 

@@ -19,15 +19,15 @@ URGENT: Final = 20
 
 async def five_thousand_pods(stage: Stage) -> None:
     """All land, none where there is no room; then the cheapest make room for what is urgent."""
-    stage.load(*(host(f"node-{n}", cpu=str(RESIDENTS + LATER)) for n in range(NODES)))
+    await stage.load(*(host(f"node-{n}", cpu=str(RESIDENTS + LATER)) for n in range(NODES)))
     there = (f"{n}-{i}" for n in range(NODES) for i in range(RESIDENTS))
-    stage.load(*(resident(f"old-{n}", f"node-{n.split('-')[0]}", "1", 10) for n in there))
+    await stage.load(*(resident(f"old-{n}", f"node-{n.split('-')[0]}", "1", 10) for n in there))
     names = [f"later-{n}" for n in range(NODES * LATER)]
-    stage.load(*(admitted(newcomer(name, "1", 5)) for name in names))
+    await stage.load(*(admitted(newcomer(name, "1", 5)) for name in names))
     places = await stage.placed(*names)
     assert set(Counter(places.values()).values()) == {LATER}
     urgent = [f"urgent-{n}" for n in range(URGENT)]
-    stage.load(*(admitted(newcomer(name, str(LATER), 100)) for name in urgent))
+    await stage.load(*(admitted(newcomer(name, str(LATER), 100)) for name in urgent))
     await stage.nominated(*urgent)
     leaving = await stage.told_to_go(URGENT * LATER)
     await stage.let_go()

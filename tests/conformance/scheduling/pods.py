@@ -8,26 +8,32 @@ from typing import Any, Final
 from tests.builders import NO_LABELS, container_json, node_json, pdb_json, pod_json
 from tests.conformance.objects import NAMESPACE, Document
 
+ZONE: Final = "topology.kubernetes.io/zone"
 PRIORITIES: Final = (1, 5, 10, 50, 100, 1000)
 _PAUSE: Final = "registry.example/pause:3"
 
 
 def classes() -> list[Document]:
     """Give a PriorityClass for each priority that pods want to have."""
-    return [
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": f"p{value}"},
-            "value": value,
-        }
-        for value in PRIORITIES
-    ]
+    return [priority_class(value) for value in PRIORITIES]
 
 
-def host(name: str, cpu: str = "2", others: Mapping[str, str] = NO_LABELS) -> Document:
-    """Give a node; two cores unless told otherwise."""
-    return node_json(name, cpu=cpu, others=others, labels={"kubernetes.io/hostname": name})
+def priority_class(value: int) -> Document:
+    """Give the PriorityClass of a priority."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": f"p{value}"},
+        "value": value,
+    }
+
+
+def host(
+    name: str, cpu: str = "2", others: Mapping[str, str] = NO_LABELS, zone: str = ""
+) -> Document:
+    """Give a node, in a zone or in none; two cores unless told otherwise."""
+    labels = {"kubernetes.io/hostname": name, **({ZONE: zone} if zone else {})}
+    return node_json(name, cpu=cpu, others=others, labels=labels)
 
 
 def resident(name: str, on: str, cpu: str = "2", priority: int = 0, **fields: Any) -> Document:

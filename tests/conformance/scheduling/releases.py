@@ -1,4 +1,4 @@
-"""The releases of kube-scheduler that scenarios are played with."""
+"""The releases of kube-scheduler that scenarios are played with, and of what else is real."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ RELEASES: Final[Mapping[str, str]] = {"1.37": "scheduler", "1.30": "scheduler-1.
 
 def scheduler(release: str) -> Path:
     """Give the kube-scheduler of a release; skips the test where there is no Go, but not in CI."""
+    return built(RELEASES[release])
+
+
+def built(name: str) -> Path:
+    """Give a program; skips the test where there is no Go, but not in CI."""
     try:
-        return program(RELEASES[release])
+        return program(name)
     except NoGoError as error:
         if "CI" in os.environ:
             raise

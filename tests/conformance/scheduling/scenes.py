@@ -10,7 +10,7 @@ from tests.conformance.scheduling.stage import Scene, Stage
 
 async def a_pod_that_fits(stage: Stage) -> None:
     """It is bound where there is room, and nothing else is written."""
-    stage.load(host("full"), host("free"), resident("there", "full"))
+    await stage.load(host("full"), host("free"), resident("there", "full"))
     await stage.world.create(newcomer("new"))
     assert await stage.placed("new") == {"new": "free"}
     assert stage.written() == ["POST new/binding"]
@@ -18,8 +18,10 @@ async def a_pod_that_fits(stage: Stage) -> None:
 
 async def the_least_important_goes(stage: Stage) -> None:
     """One victim is told why, and told to go; when it has gone, the pod takes its place."""
-    stage.load(*(host(f"node-{n}") for n in range(3)))
-    stage.load(*(resident(f"pod-{n}", f"node-{n}", priority=p) for n, p in enumerate((10, 1, 5))))
+    await stage.load(*(host(f"node-{n}") for n in range(3)))
+    await stage.load(
+        *(resident(f"pod-{n}", f"node-{n}", priority=p) for n, p in enumerate((10, 1, 5)))
+    )
     await stage.world.create(newcomer("new"))
     assert await stage.nominated("new") == {"new": "node-1"}
     assert await stage.told_to_go(1) == ["pod-1"]
@@ -39,9 +41,9 @@ async def the_least_important_goes(stage: Stage) -> None:
 
 async def a_budget_spares(stage: Stage) -> None:
     """Rather than break a budget, a more important pod goes."""
-    stage.load(host("node-1"), host("node-2"), budget("held", 0, {"app": "db"}))
-    stage.load(resident("cheap", "node-1", priority=1, labels={"app": "db"}))
-    stage.load(resident("dear", "node-2", priority=10, labels={"app": "web"}))
+    await stage.load(host("node-1"), host("node-2"), budget("held", 0, {"app": "db"}))
+    await stage.load(resident("cheap", "node-1", priority=1, labels={"app": "db"}))
+    await stage.load(resident("dear", "node-2", priority=10, labels={"app": "web"}))
     await stage.world.create(newcomer("new"))
     assert await stage.nominated("new") == {"new": "node-2"}
     await stage.told_to_go(1)
@@ -55,9 +57,11 @@ async def a_budget_gives_way(stage: Stage) -> None:
 
     It pays for the first of four pods. Those that it does not pay for are put back first.
     """
-    stage.load(host("node-1", cpu="4"), budget("one", 1, {"app": "db"}))
+    await stage.load(host("node-1", cpu="4"), budget("one", 1, {"app": "db"}))
     for n, priority in enumerate((1, 5, 10, 10)):
-        stage.load(resident(f"pod-{n}", "node-1", "1", priority, labels={"app": "db"}, started=n))
+        await stage.load(
+            resident(f"pod-{n}", "node-1", "1", priority, labels={"app": "db"}, started=n)
+        )
     await stage.world.create(newcomer("new"))
     await stage.told_to_go(2)
     await stage.let_go()
@@ -70,8 +74,10 @@ async def a_budget_gives_way(stage: Stage) -> None:
 
 async def a_promised_node_is_kept(stage: Stage) -> None:
     """Room that was made for one pod is not another's, as long as that one is no less important."""
-    stage.load(host("node-1"), host("node-2"))
-    stage.load(resident("cheap", "node-1", priority=1), resident("dear", "node-2", priority=5))
+    await stage.load(host("node-1"), host("node-2"))
+    await stage.load(
+        resident("cheap", "node-1", priority=1), resident("dear", "node-2", priority=5)
+    )
     await stage.world.create(newcomer("first", priority=100))
     assert await stage.nominated("first") == {"first": "node-1"}
     await stage.told_to_go(1)
@@ -88,7 +94,7 @@ async def a_promise_is_taken_back(stage: Stage) -> None:
 
     Release 1.30 tells a pod once more that is leaving already.
     """
-    stage.load(host("node-1"), resident("cheap", "node-1", priority=1))
+    await stage.load(host("node-1"), resident("cheap", "node-1", priority=1))
     await stage.world.create(newcomer("first", priority=50))
     await stage.nominated("first")
     await stage.told_to_go(1)
@@ -102,9 +108,9 @@ async def a_promise_is_taken_back(stage: Stage) -> None:
 
 async def two_at_once(stage: Stage) -> None:
     """Each gets a node of its own, and nobody goes for nothing."""
-    stage.load(*(host(f"node-{n}") for n in range(4)))
-    stage.load(*(resident(f"pod-{n}", f"node-{n}", priority=n) for n in range(4)))
-    stage.load(*map(admitted, (newcomer("new-0"), newcomer("new-1"))))
+    await stage.load(*(host(f"node-{n}") for n in range(4)))
+    await stage.load(*(resident(f"pod-{n}", f"node-{n}", priority=n) for n in range(4)))
+    await stage.load(*map(admitted, (newcomer("new-0"), newcomer("new-1"))))
     nominated = await stage.nominated("new-0", "new-1")
     assert sorted(nominated.values()) == ["node-0", "node-1"]
     await stage.told_to_go(2)

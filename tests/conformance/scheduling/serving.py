@@ -26,7 +26,7 @@ _BETWEEN_SECONDS: Final = 0.02
 class Served:
     """An extender: where it listens, and how it was asked to."""
 
-    server: str
+    kubeconfig: Path
     config: Path
     url: str = ""
     _process: Process | None = field(default=None)
@@ -34,7 +34,8 @@ class Served:
     async def start(self) -> None:
         """Start it, at the same place if it has been there before, and return when it is ready."""
         port = urlsplit(self.url).port or 0
-        flags = ("--server", self.server, "--config", str(self.config), "--port", str(port))
+        leading = ("--kubeconfig", str(self.kubeconfig))
+        flags = (*leading, "--config", str(self.config), "--port", str(port))
         with self.config.with_suffix(".log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *_REPRIEVE, "serve", *flags, stdout=PIPE, stderr=log
@@ -63,12 +64,12 @@ async def _ready(http: aiohttp.ClientSession, url: str) -> None:
 
 
 @asynccontextmanager
-async def served(server: str, upstream: str, **settings: Any) -> AsyncIterator[Served]:
+async def served(kubeconfig: Path, upstream: str, **settings: Any) -> AsyncIterator[Served]:
     """Run an extender until the block ends; ``settings`` are those of its configuration file."""
     with TemporaryDirectory(prefix="serve-") as directory:
         config = Path(directory) / "config.json"
         config.write_text(json.dumps({"upstream": upstream, **settings}))
-        extender = Served(server, config)
+        extender = Served(kubeconfig, config)
         try:
             await extender.start()
             yield extender

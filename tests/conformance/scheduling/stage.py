@@ -1,4 +1,4 @@
-"""What a scenario of scheduling is played on: fakeapi, a real kube-scheduler, ``reprieve serve``.
+"""What a scenario of scheduling is played on: an API server, kube-scheduler, ``reprieve serve``.
 
 Each is a process of its own. There are no kubelets: a pod that was told to go stays, until
 the scenario lets it go.
@@ -7,14 +7,12 @@ the scenario lets it go.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from fakeapi import FakeCluster
-from fakeapi.process import ProcessCluster
 from tests.conformance.objects import NAMESPACE, Document
 from tests.conformance.scheduling.kube_scheduler import (
     AGENT,
@@ -26,10 +24,10 @@ from tests.conformance.scheduling.kube_scheduler import (
 )
 from tests.conformance.scheduling.pods import classes
 from tests.conformance.scheduling.relay import Relay, relay
+from tests.conformance.scheduling.servers import Opening, Server, fake_server
 from tests.conformance.scheduling.serving import Served, served
-from tests.conformance.world import World, world
+from tests.conformance.watched import Watched, watched
 
-_EVENTS: Final = "/events"
 _POD: Final = re.compile(rf"/api/v1/namespaces/{NAMESPACE}/pods/([^/]+)/?(.*)")
 
 
@@ -37,14 +35,14 @@ _POD: Final = re.compile(rf"/api/v1/namespaces/{NAMESPACE}/pods/([^/]+)/?(.*)")
 class Stage:
     """What a scenario can do, and see."""
 
-    world: World
-    cluster: ProcessCluster
+    world: Watched
+    server: Server
     extender: Served
     relay: Relay
 
-    def load(self, *objects: Mapping[str, Any]) -> None:
-        """Store objects as they are given."""
-        self.cluster.load(objects)
+    async def load(self, *objects: Mapping[str, Any]) -> None:
+        """Store objects, their status included."""
+        await self.server.load(objects)
 
     async def placed(self, *pods: str) -> dict[str, str]:
         """Wait until pods have landed, and give where, by their names."""
@@ -96,8 +94,7 @@ class Stage:
         """Give what the scheduler has written of pods, as ``METHOD pod/subresource``, in order."""
         return [
             f"{each.method} {'/'.join(filter(None, found.groups()))}"
-            for each in self.cluster.requests
-            if each.user_agent.startswith(AGENT) and each.method != "GET"
+            for each in self.server.writes(AGENT)
             if (found := _POD.fullmatch(each.path))
         ]
 
@@ -112,19 +109,25 @@ class Stage:
         return read
 
 
+@asynccontextmanager
+async def nobody(_server: Server) -> AsyncIterator[None]:
+    """Have nobody else take part."""
+    yield
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """How a scenario wants its scheduler and its extender.
 
-    ``run`` and ``webhooks`` are what else takes part: parts of the control plane, and objects that
-    tell the server whom to ask before a pod is made.
+    ``run`` and ``beside`` are what else takes part: parts of the control plane that fakeapi is to
+    run, and whoever is at work before the scheduler is.
     """
 
     sampling: Sampling = EVERY_NODE
     extender: Callable[[str], Extender] = Extender
     serving: Mapping[str, Any] = field(default_factory=dict)
     run: str = "none"
-    webhooks: Callable[[Served], Sequence[Document]] = lambda _: ()
+    beside: Callable[[Server], AbstractAsyncContextManager[None]] = nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +144,21 @@ class Scene:
 
 
 @asynccontextmanager
-async def stage(program: Path, upstream: str, setting: Setting) -> AsyncIterator[Stage]:
+async def stage(
+    program: Path, upstream: str, setting: Setting, opening: Opening = fake_server
+) -> AsyncIterator[Stage]:
     """Set a stage up, with the kube-scheduler of the release ``upstream``, until the block ends."""
     async with AsyncExitStack() as stack:
-        cluster = stack.enter_context(FakeCluster.as_process(run=setting.run))
+        server = await stack.enter_async_context(opening(setting.run))
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NAMESPACE}}
-        cluster.load([namespace, *classes()])
-        there = await stack.enter_async_context(world(cluster))
-        extender = await stack.enter_async_context(served(cluster.url, upstream, **setting.serving))
-        cluster.load(setting.webhooks(extender))
+        await server.load([namespace, *classes()])
+        there = await stack.enter_async_context(watched(server.session(), "Pod"))
+        await stack.enter_async_context(setting.beside(server))
+        extender = await stack.enter_async_context(
+            served(server.kubeconfig, upstream, **setting.serving)
+        )
         between = await stack.enter_async_context(relay(extender.url))
         extenders = [setting.extender(between.url)]
-        given = configuration(cluster.kubeconfig_path, extenders, setting.sampling)
+        given = configuration(server.kubeconfig, extenders, setting.sampling)
         await stack.enter_async_context(kube_scheduler(program, given))
-        yield Stage(there, cluster, extender, between)
+        yield Stage(there, server, extender, between)

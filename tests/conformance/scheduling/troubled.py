@@ -15,10 +15,12 @@ _ROW: Final = 30
 _IMPATIENT: Final = partial(Extender, timeout_seconds=0.5, ignorable=True)
 
 
-def _set(stage: Stage) -> None:
+async def _set(stage: Stage) -> None:
     """Two full nodes: on the first the cheaper pod; and a tiny one there, to be sent away."""
-    stage.load(host("node-1"), host("node-2"), resident("tiny", "node-1", "100m", 1000))
-    stage.load(resident("cheap", "node-1", "1900m", 1), resident("dear", "node-2", priority=5))
+    await stage.load(host("node-1"), host("node-2"), resident("tiny", "node-1", "100m", 1000))
+    await stage.load(
+        resident("cheap", "node-1", "1900m", 1), resident("dear", "node-2", priority=5)
+    )
 
 
 async def _give_reason_to_try_again(stage: Stage) -> None:
@@ -35,7 +37,7 @@ async def _the_cheap_one_goes(stage: Stage) -> None:
 
 async def an_extender_that_was_away(stage: Stage) -> None:
     """As long as it is away nobody goes; when it is back, knowing all that there is, one does."""
-    _set(stage)
+    await _set(stage)
     await stage.extender.stop()
     await stage.world.create(newcomer("new", cpu="1900m"))
     await stage.refused("new")
@@ -47,7 +49,7 @@ async def an_extender_that_was_away(stage: Stage) -> None:
 
 async def an_extender_out_of_order(stage: Stage) -> None:
     """An extender that must be heard answers 500: nobody goes until it does not any more."""
-    _set(stage)
+    await _set(stage)
     stage.relay.behave(Manner.REFUSED)
     await stage.world.create(newcomer("new", cpu="1900m"))
     await stage.refused("new")
@@ -59,7 +61,7 @@ async def an_extender_out_of_order(stage: Stage) -> None:
 
 async def an_extender_that_may_be_ignored(stage: Stage) -> None:
     """An extender that need not be heard answers 500: kube-scheduler chooses as it would alone."""
-    _set(stage)
+    await _set(stage)
     stage.relay.behave(Manner.REFUSED)
     await stage.world.create(newcomer("new", cpu="1900m"))
     await _the_cheap_one_goes(stage)
@@ -68,7 +70,7 @@ async def an_extender_that_may_be_ignored(stage: Stage) -> None:
 
 async def an_extender_that_is_slow(stage: Stage) -> None:
     """It answers when nobody listens any more: kube-scheduler has chosen, and the pod lands."""
-    _set(stage)
+    await _set(stage)
     stage.relay.behave(Manner.HELD)
     await stage.world.create(newcomer("new", cpu="1900m"))
     assert await stage.nominated("new") == {"new": "node-1"}
@@ -78,8 +80,8 @@ async def an_extender_that_is_slow(stage: Stage) -> None:
 
 async def a_better_node_than_was_offered(stage: Stage) -> None:
     """Only one node is tried by kube-scheduler; the extender knows them all, and names the best."""
-    stage.load(*(host(f"node-{n}") for n in range(_ROW)))
-    stage.load(*(resident(f"pod-{n}", f"node-{n}", priority=_ROW - n) for n in range(_ROW)))
+    await stage.load(*(host(f"node-{n}") for n in range(_ROW)))
+    await stage.load(*(resident(f"pod-{n}", f"node-{n}", priority=_ROW - n) for n in range(_ROW)))
     for turn in range(1, 6):
         best = f"node-{_ROW - turn}"
         await stage.world.create(newcomer(f"new-{turn}"))
@@ -95,9 +97,11 @@ async def a_better_node_than_was_offered(stage: Stage) -> None:
 
 async def a_resource_of_its_own(stage: Stage) -> None:
     """The extender is asked only about pods that want what it manages; others go without it."""
-    stage.load(host("node-1", others={_LICENSE: "1"}), host("node-2"))
+    await stage.load(host("node-1", others={_LICENSE: "1"}), host("node-2"))
     licensed = resident("licensed", "node-1", "1", 10, containers=[_licensed_container()])
-    stage.load(licensed, resident("cheap", "node-1", "1", 5), resident("other", "node-2", "2", 1))
+    await stage.load(
+        licensed, resident("cheap", "node-1", "1", 5), resident("other", "node-2", "2", 1)
+    )
     await stage.world.create(newcomer("plain"))
     assert await stage.nominated("plain") == {"plain": "node-2"}
     await stage.told_to_go(1)
@@ -115,8 +119,10 @@ async def a_resource_of_its_own(stage: Stage) -> None:
 
 async def a_resource_left_to_it(stage: Stage) -> None:
     """What kube-scheduler is told to ignore, no node has to have; the cheapest pod goes."""
-    stage.load(host("node-1"), host("node-2"))
-    stage.load(resident("cheap", "node-1", priority=1), resident("dear", "node-2", priority=5))
+    await stage.load(host("node-1"), host("node-2"))
+    await stage.load(
+        resident("cheap", "node-1", priority=1), resident("dear", "node-2", priority=5)
+    )
     await stage.world.create(newcomer("wants", others={_LICENSE: "1"}))
     assert await stage.nominated("wants") == {"wants": "node-1"}
     await stage.told_to_go(1)
@@ -127,8 +133,8 @@ async def a_resource_left_to_it(stage: Stage) -> None:
 
 
 def _licensed_container() -> dict[str, object]:
-    amounts = {"cpu": "1", _LICENSE: "1"}
-    return {"name": "main", "image": "pause", "resources": {"requests": amounts}}
+    resources = {"requests": {"cpu": "1", _LICENSE: "1"}, "limits": {_LICENSE: "1"}}
+    return {"name": "main", "image": "pause", "resources": resources}
 
 
 def _managed(*, ignored: bool) -> Setting:
