@@ -146,7 +146,12 @@ def _zones(**cores: str) -> list[Document]:
 def _pods(stage: Stage) -> list[Document]:
     """Give the active pods of web."""
     pods = stage.world.all("Pod")
-    return [p for p in pods if p["metadata"].get("labels") == _WEB and is_active(p)]
+    return [p for p in pods if _WEB.items() <= _labels(p).items() and is_active(p)]
+
+
+def _labels(pod: Document) -> Mapping[str, str]:
+    found: Mapping[str, str] = pod["metadata"].get("labels", {})
+    return found
 
 
 def _placed(stage: Stage) -> list[Document]:
