@@ -113,10 +113,14 @@ class Watched:
             task.cancel()
 
     async def _follow(self, kind: str) -> None:
-        async with self._http.get(_ROOTS[kind], params=_WATCH) as answer:
-            async for line in answer.content:
-                event = orjson.loads(line)
-                self._note(kind, event["type"], event["object"])
+        """Watch a kind, and go on where a watch has ended, as it does for who reads too slowly."""
+        while True:
+            seen = self._versions.get(kind)
+            since = {} if seen is None else {"resourceVersion": str(seen)}
+            async with self._http.get(_ROOTS[kind], params={**_WATCH, **since}) as answer:
+                async for line in answer.content:
+                    event = orjson.loads(line)
+                    self._note(kind, event["type"], event["object"])
 
     def _note(self, kind: str, change: str, thing: Document) -> None:
         meta = thing["metadata"]

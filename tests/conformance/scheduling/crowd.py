@@ -13,6 +13,8 @@ NODES: Final = 200
 RESIDENTS: Final = 20
 LATER: Final = 5
 """How many are on each node beforehand, and for how many there is room."""
+AT_A_TIME: Final = 100
+"""How many are waited for at a time: patience is for one, not for a crowd."""
 URGENT: Final = 20
 """How many want as much as all that came later on a node have."""
 
@@ -24,7 +26,9 @@ async def five_thousand_pods(stage: Stage) -> None:
     await stage.load(*(resident(f"old-{n}", f"node-{n.split('-')[0]}", "1", 10) for n in there))
     names = [f"later-{n}" for n in range(NODES * LATER)]
     await stage.load(*(admitted(newcomer(name, "1", 5)) for name in names))
-    places = await stage.placed(*names)
+    places: dict[str, str] = {}
+    for first in range(0, len(names), AT_A_TIME):
+        places |= await stage.placed(*names[first : first + AT_A_TIME])
     assert set(Counter(places.values()).values()) == {LATER}
     urgent = [f"urgent-{n}" for n in range(URGENT)]
     await stage.load(*(admitted(newcomer(name, str(LATER), 100)) for name in urgent))
