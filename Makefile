@@ -25,7 +25,7 @@ fuzz: $(INSTALLED)  ## 22,500 random clusters: both engines decide the same
 e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
 	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
 
-conformance: $(GO)  ## build real controllers, and two releases of kube-scheduler, once
+conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, and an API server, once
 	$(BIN)/python -m tests.conformance.build
 
 COUNT := 1000
