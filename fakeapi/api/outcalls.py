@@ -73,22 +73,31 @@ class SuspendedError(Exception):
         self.calls = calls
 
 
+Used = dict[Hashable, int]
+"""How often each thing has been drawn in one attempt."""
+
+
 @dataclass(slots=True)
 class Attempts:
     """What attempts at one request share: answers so far, and what time and dice said."""
 
     answers: dict[OutCall, bytes | OutCallError] = field(default_factory=dict)
-    drawn: dict[Hashable, list[Any]] = field(default_factory=dict)
-    used: dict[Hashable, int] = field(default_factory=dict)
+    drawn: dict[Hashable, list[tuple[Any, Used]]] = field(default_factory=dict)
+    used: Used = field(default_factory=dict)
 
     def draw(self, what: Hashable, source: Callable[[], T]) -> T:
-        """Give what the last attempt got here, or something new."""
+        """Give what the last attempt got here, or something new.
+
+        What ``source`` itself has drawn counts as drawn in either case.
+        """
         values = self.drawn.setdefault(what, [])
         position = self.used.get(what, 0)
         self.used[what] = position + 1
         if position == len(values):
-            values.append(source())
-        value: T = values[position]
+            values.append((source(), self.used.copy()))
+        value: T
+        value, used = values[position]
+        self.used.update(used)
         return value
 
 

@@ -131,6 +131,13 @@ class Registry:
 
     def create(self, target: Target, document: Document) -> Entry:
         """Create an object in the target's collection; raises StatusError."""
+        return self.create_drafted(target, self.draft(target, document))
+
+    def draft(self, target: Target, document: Document) -> Document:
+        """Give a new object as admission is to see it; raises StatusError.
+
+        That depends on nothing that is stored, only on the arguments, the manager and the time.
+        """
         kind = target.kind
         metadata = check_document(kind, document)
         if metadata.pop("resourceVersion", "").strip("0").isdecimal():
@@ -140,6 +147,11 @@ class Registry:
         label_name(kind, metadata)
         if self._manager is not None:
             track_create(kind, document, self._writer(self._manager))
+        return document
+
+    def create_drafted(self, target: Target, document: Document) -> Entry:
+        """Create what has been drafted; raises StatusError."""
+        kind = target.kind
         document = self._admitted(target, document, None)
         metadata = check_document(kind, document)
         _check_namespace(target, metadata)

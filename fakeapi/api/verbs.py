@@ -30,6 +30,7 @@ from fakeapi.api.options import parse_list_options, parse_version
 from fakeapi.api.patching import apply_patch
 from fakeapi.api.registry import Deletion, Registry, Target
 from fakeapi.api.renewals import Write
+from fakeapi.api.samejson import copied
 from fakeapi.api.selecting import parse_selection
 from fakeapi.api.watching import Watch
 from fakeapi.store import Document, Entry
@@ -58,11 +59,24 @@ def list_or_watch(call: Call) -> Response | Watch:
 
 
 def create(call: Call) -> Response:
-    """Create an object."""
-    check = FieldCheck(call.request.query, "CreateOptions")
-    document = check.decode_body(call.target.kind, read_object(call.request), call.request.body)
-    entry = call.attributed.create(call.target, document)
-    return _object(201, call.target, entry, check.warnings + cautions(call.target.kind, entry))
+    """Create an object; what is made of the body is kept while webhooks are asked."""
+    kind, request = call.target.kind, call.request
+    if call.reviewers is None:
+        document, warnings = _drafted(call)
+    else:
+        key = ("draft", kind, request.body)
+        kept, warnings = call.services.outbox.once(key, lambda: _drafted(call))
+        document = copied(kept)
+    entry = call.attributed.create_drafted(call.target, document)
+    return _object(201, call.target, entry, warnings + cautions(kind, entry))
+
+
+def _drafted(call: Call) -> tuple[Document, tuple[str, ...]]:
+    """Read what is to be created, and give it as admission is to see it; with warnings."""
+    target, request = call.target, call.request
+    check = FieldCheck(request.query, "CreateOptions")
+    document = check.decode_body(target.kind, read_object(request), request.body)
+    return call.attributed.draft(target, document), check.warnings
 
 
 def update(call: Call) -> Response:

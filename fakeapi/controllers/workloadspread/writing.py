@@ -17,7 +17,7 @@ reschedule.go (cleanupUnscheduledPods).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -82,7 +82,7 @@ class Writer:
             self._states.keep(now)
         self._writes.wrote(spread.key, spread.uid, resource, now.spread.resource_version)
 
-    async def delete(self, spread: Spread, doomed: Iterable[Doomed]) -> None:
+    async def delete(self, spread: Spread, doomed: Collection[Doomed]) -> None:
         """Delete the pods that are given up, and tell of those that cannot be deleted."""
 
         async def delete(each: Doomed) -> None:
@@ -119,7 +119,7 @@ def reference(spread: Spread) -> ObjectReference:
     return ObjectReference(V1BETA1, SPREAD[1], *place, spread.resource_version)
 
 
-async def _each(things: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:
+async def _each(things: Collection[T], act: Callable[[T], Awaitable[None]]) -> None:
     """Do something with each thing, several at a time; raises the first trouble in the end."""
     left = iter(things)
 
@@ -127,7 +127,10 @@ async def _each(things: Iterable[T], act: Callable[[T], Awaitable[None]]) -> Non
         for thing in left:
             await act(thing)
 
-    outcomes = await asyncio.gather(*(work() for _ in range(AT_ONCE)), return_exceptions=True)
+    workers = min(AT_ONCE, len(things))  # most looks find nothing to do
+    if not workers:
+        return
+    outcomes = await asyncio.gather(*(work() for _ in range(workers)), return_exceptions=True)
     for outcome in outcomes:
         if outcome is not None:
             raise outcome
