@@ -14,7 +14,8 @@ Why not a generator that goes on where it stopped: while a call is under way oth
 what was read before it may have changed. Doing everything again reads everything again, so a stale
 base is refused, and an object that has moved on is shown anew (another body is another call), as
 upstream does when its storage finds a conflict. What has to be done once only, such as one of
-several deletions, goes through :meth:`Outbox.once`.
+several deletions, goes through :meth:`Outbox.once`; so does what takes long and reads nothing that
+can change, such as what is made of a body.
 
 A *hook*, a function of this process, may stand in for a webhook: a plain one is called on the spot,
 an ``async`` one by the driver.

@@ -30,7 +30,6 @@ from fakeapi.api.options import parse_list_options, parse_version
 from fakeapi.api.patching import apply_patch
 from fakeapi.api.registry import Deletion, Registry, Target
 from fakeapi.api.renewals import Write
-from fakeapi.api.samejson import copied
 from fakeapi.api.selecting import parse_selection
 from fakeapi.api.watching import Watch
 from fakeapi.store import Document, Entry
@@ -64,9 +63,9 @@ def create(call: Call) -> Response:
     if call.reviewers is None:
         document, warnings = _drafted(call)
     else:
-        key = ("draft", kind, request.body)
-        kept, warnings = call.services.outbox.once(key, lambda: _drafted(call))
-        document = copied(kept)
+        draft = ("draft", kind, request.body)
+        encoded, warnings = call.services.outbox.once(draft, lambda: _encoded(*_drafted(call)))
+        document = orjson.loads(encoded)  # each attempt has its own, to change as it likes
     entry = call.attributed.create_drafted(call.target, document)
     return _object(201, call.target, entry, warnings + cautions(kind, entry))
 
@@ -77,6 +76,10 @@ def _drafted(call: Call) -> tuple[Document, tuple[str, ...]]:
     check = FieldCheck(request.query, "CreateOptions")
     document = check.decode_body(target.kind, read_object(request), request.body)
     return call.attributed.draft(target, document), check.warnings
+
+
+def _encoded(document: Document, warnings: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
+    return orjson.dumps(document), warnings
 
 
 def update(call: Call) -> Response:

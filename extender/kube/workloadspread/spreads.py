@@ -25,6 +25,7 @@ IGNORE_PATCH: Final = "workloadspread.kruise.io/ignore-patch-existing-pods-metad
 
 _KIND: Final = "WorkloadSpread"
 _decoder = msgspec.json.Decoder(shapes.SpreadShape)
+_statuses = msgspec.json.Decoder(shapes.SpreadStatus)
 _documents = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -61,6 +62,11 @@ def encode_status(status: model.Status) -> dict[str, Any]:
             version: _entries(subsets) for version, subsets in status.versions.items()
         }
     return document
+
+
+def reread_status(status: model.Status) -> model.Status:
+    """Give a status as it is read once it has been written: times are whole seconds."""
+    return _status(_statuses.decode(msgspec.json.encode(encode_status(status))))
 
 
 def _document(raw: bytes) -> dict[str, Any]:

@@ -6,6 +6,7 @@ patches       what was changed, as a JSON patch
 converting    one version of a WorkloadSpread in another
 trying        the cluster that new pods are tried on
 statuses      a status written before a pod is let through, again if somebody else wrote
+together      pods that wait for the same status, decided in turn, written down at once
 known         what they know of the cluster
 pods          pods that come and go
 spreads       WorkloadSpreads that are made or changed

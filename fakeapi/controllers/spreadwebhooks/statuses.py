@@ -4,26 +4,37 @@ The state to begin with is the newest of what the copies show and what this proc
 Somebody else may have written in between; then the server is asked what there is now, and
 everything is decided again on that, a little later each time, WRITE_ATTEMPTS times in all.
 
+Pods that come while a status is being written wait, and the next write is one for all of them
+(:mod:`together`). Whoever has the turn first makes it, and the others find themselves settled.
+
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (acquireSuitableSubset, with
 retry.RetryOnConflict).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Final
 
 import msgspec
 
-from extender.kube.api_error import ApiError
+from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.clock import Clock
+from extender.kube.decoding import ObjectError
+from extender.kube.transport import TransportError
 from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread, encode_status
 from extender.spreadanswers import Answer
 from fakeapi.controllers.spreading.copies import SPREADS, SpreadCopies
 from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.spreadwebhooks.figures import Figures
+from fakeapi.controllers.spreadwebhooks.together import (
+    MOST_TOGETHER,
+    Coming,
+    Decide,
+    decide_in_turn,
+    fail,
+)
 from policies.spreading.admitting import WRITE_ATTEMPTS
 from policies.spreading.model import Status
 
@@ -33,9 +44,6 @@ PAUSE_JITTER: Final = 0.1
 
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
-
-Decide = Callable[[WrittenSpread], Answer]
-"""Decides on the state of a WorkloadSpread."""
 
 
 class StatusWriter:
@@ -56,6 +64,7 @@ class StatusWriter:
         self._clock = clock
         self._rng = rng
         self._figures = figures
+        self._coming: dict[str, list[Coming]] = {}
 
     async def settle(self, found: WrittenSpread, decide: Decide) -> Answer | None:
         """Decide, write the status if there is one to write, and give the answer.
@@ -63,29 +72,59 @@ class StatusWriter:
         None: the WorkloadSpread has gone. Raises ApiError (409 if all attempts met a conflict),
         ObjectError, MalformedError, TransportError.
         """
-        spread = found.spread
-        conflict: ApiError | None = None
+        uid, coming = found.spread.uid, Coming(decide)
         for attempt in range(WRITE_ATTEMPTS):
             if attempt:
                 await self._clock.sleep(self._pause(attempt - 1))
-            async with self._written.turn(spread.uid):
-                current = await self._live(found) if attempt else self._known(found)
-                if current is None:
-                    return None
-                answer = decide(current)
-                if answer.admission.status is None:
-                    return answer
-                try:
-                    self._written.keep(await self._write(current, answer.admission.status))
-                except ApiError as error:
-                    if error.status != _CONFLICT:
-                        raise
-                    self._figures.conflicts.inc()
-                    conflict = error
-                else:
-                    return answer
-        assert conflict is not None
-        raise conflict
+            coming.conflict = None
+            coming.attempt = attempt
+            self._coming.setdefault(uid, []).append(coming)
+            try:
+                async with self._written.turn(uid):
+                    if not coming.is_settled:
+                        await self._settle_together(found)
+            finally:
+                self._leave(uid, coming)
+            if coming.conflict is None:
+                return coming.outcome()
+        assert coming.conflict is not None
+        raise coming.conflict
+
+    async def _settle_together(self, found: WrittenSpread) -> None:
+        """Settle all that wait by now, as if each had come after the last, with one write."""
+        waiting = [each for each in self._coming[found.spread.uid] if not each.is_settled]
+        together = waiting[:MOST_TOGETHER]
+        again = any(each.attempt for each in together)
+        current = await self._live(found) if again else self._known(found)
+        if current is None:
+            for each in together:
+                each.settle(None)
+            return
+        status, depending = await decide_in_turn(current, together)
+        if status is None:
+            return
+        try:
+            self._written.keep(await self._write(current, status))
+        except ApiError as error:
+            if error.status == _CONFLICT:
+                self._figures.conflicts.inc()
+                for each in depending:
+                    each.conflict = error
+            else:
+                fail(depending, error)
+        except (MalformedError, ObjectError, TransportError) as error:
+            fail(depending, error)
+        else:
+            for each in depending:
+                each.settle(each.answer)
+
+    def _leave(self, uid: str, coming: Coming) -> None:
+        """Wait no more, whether settled, in conflict or cancelled."""
+        left = [each for each in self._coming[uid] if each is not coming]
+        if left:
+            self._coming[uid] = left
+        else:
+            del self._coming[uid]
 
     def _known(self, found: WrittenSpread) -> WrittenSpread | None:
         """Give the newest state that is known here; None if there is none any more."""

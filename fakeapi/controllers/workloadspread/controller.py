@@ -56,7 +56,7 @@ RESYNC_SECONDS: Final = 10 * 3600.0
 _COMPONENT: Final = "workloadspread-controller"
 _MOMENT_SECONDS: Final = 0.001
 """Deadlines are strict, so it is looked a moment after them."""
-_STALE_SECONDS: Final = 0.1
+STALE_SECONDS: Final = 0.1
 """How long to wait for copies to show what was written."""
 
 
@@ -163,7 +163,7 @@ class WorkloadSpreadController:
             self._log.warning("workload_spread_ignored", key, why=item.problem)
             return None
         if self._writes.stale(key):
-            return _STALE_SECONDS
+            return STALE_SECONDS
         newest = self._states.newest(item.value)
         return await self._look(newest) if self._sees(newest.spread) else None
 
@@ -176,20 +176,11 @@ class WorkloadSpreadController:
         return bool(needed) and all(map(self.copies.has_read, needed))
 
     async def _look(self, written: WrittenSpread) -> float | None:
-        spread, copies = written.spread, self.copies
-        outcome = reconcile(
-            spread,
-            copies.target(spread),
-            copies.surroundings(written),
-            self._clock.now_ns(),
-            self._rules,
-        )
+        spread, outcome = written.spread, self._outcome(written)
         await self._writer.adopt(written, outcome)
         await self._writer.set_costs(spread, outcome)
-        if outcome.failure:
-            self._log.warning("look_ended_early", spread.key, why=outcome.failure)
-            raise RetryError(outcome.failure)
-        await self._write_status(written, outcome)
+        self._check(spread, outcome)
+        outcome = await self._write_status(written, outcome)
         try:
             await self._writer.delete(spread, outcome.doomed)
         finally:  # the status says already what they tell, so there is no next time
@@ -197,10 +188,33 @@ class WorkloadSpreadController:
         due = outcome.look_again_ns
         return None if due is None else due / SECOND + _MOMENT_SECONDS
 
-    async def _write_status(self, written: WrittenSpread, outcome: Outcome) -> None:
+    def _outcome(self, written: WrittenSpread) -> Outcome:
+        spread, copies = written.spread, self.copies
+        target, around = copies.target(spread), copies.surroundings(written)
+        return reconcile(spread, target, around, self._clock.now_ns(), self._rules)
+
+    def _check(self, spread: Spread, outcome: Outcome) -> None:
+        if outcome.failure:
+            self._log.warning("look_ended_early", spread.key, why=outcome.failure)
+            raise RetryError(outcome.failure)
+
+    async def _write_status(self, written: WrittenSpread, outcome: Outcome) -> Outcome:
+        """Write the status, worked out anew if webhooks of this process had their turn before.
+
+        Gives what has been written. Else, while many pods come, hardly any status would be of the
+        newest version.
+        """
         resource = self.copies.spread_resource
-        if outcome.writes_status and resource is not None:
-            await self._writer.write_status(resource, written, outcome.status)
+        if not outcome.writes_status or resource is None:
+            return outcome
+        async with self._states.turn(written.spread.uid):
+            newest = self._states.newest(written)
+            if newest is not written:
+                outcome = self._outcome(newest)
+                self._check(newest.spread, outcome)
+            if outcome.writes_status:
+                await self._writer.write_status(resource, newest, outcome.status)
+        return outcome
 
 
 def _needed(spread: Spread) -> tuple[Kind, ...]:

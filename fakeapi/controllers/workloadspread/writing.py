@@ -5,7 +5,7 @@ on the others any more; the next look does what is left.
 
 A status is written onto the very version that it was worked out from. If somebody else (a webhook)
 has written meanwhile, the server refuses, and the WorkloadSpread is looked at again. Webhooks of
-the same process take turns with us, and begin with what we have written.
+the same process take turns with us, and begin with what we have written, as we do.
 
 The version of what was written is noted, so that the next look waits until the copies show it.
 
@@ -72,14 +72,16 @@ class Writer:
     async def write_status(
         self, resource: Resource, written: WrittenSpread, status: Status
     ) -> None:
-        """Write a status onto the version that it was worked out from; 409 if there is a newer."""
+        """Write a status onto the version that it was worked out from; 409 if there is a newer.
+
+        The turn must be ours.
+        """
         spread = written.spread
         document = {**written.document, "status": encode_status(status)}
         body = msgspec.json.encode(convert(document, f"{resource.group}/{resource.version}"))
         path = resource.object(spread.name, spread.namespace).subresource("status")
-        async with self._states.turn(spread.uid):
-            now = await self._client.update(path, body, _spread)
-            self._states.keep(now)
+        now = await self._client.update(path, body, _spread)
+        self._states.keep(now)
         self._writes.wrote(spread.key, spread.uid, resource, now.spread.resource_version)
 
     async def delete(self, spread: Spread, doomed: Collection[Doomed]) -> None:

@@ -23,6 +23,7 @@ from fakeapi import FakeCluster
 from fakeapi.clock import VirtualClock
 from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.workloadspread import WorkloadSpreadController
+from fakeapi.controllers.workloadspread.controller import STALE_SECONDS
 from fakeapi.kinds.shipped import definitions_of
 from policies.spreading.model import SECOND
 from tests.fakeapi.controllers.workloadspread.objects import (
@@ -130,6 +131,10 @@ class Played:
         """Give the reasons of all Events."""
         events = Resource("", "v1", "events", namespaced=True)
         return [each["reason"] for each in (await self.client.list(events, decode)).items]
+
+    async def copies_are_shown(self) -> None:
+        """Let a look come again that came before the copies showed what was written."""
+        await self._cluster.clock.advance(STALE_SECONDS)
 
     async def eventually(self, holds: Callable[[], Awaitable[None]]) -> None:
         """Return when something holds; if that takes too long, say why it does not."""

@@ -114,6 +114,7 @@ async def test_the_world_is_as_upstream_leaves_it(data: dict[str, Any], quirks: 
     async with played(case) as world:
         expected = Expected(case, world)
         await world.eventually(expected.holds)
+        await world.copies_are_shown()
         expected.check_requeue()
         await world.part.controller.drain()
         await expected.holds()

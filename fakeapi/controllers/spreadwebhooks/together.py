@@ -1,0 +1,92 @@
+"""Pods that wait for the same status, decided one after the other and written down at once.
+
+While one status is being written others come and wait. They are decided as if each had come when
+the last one had been written: each sees the status that the last one asked for, as it would read
+it. What all of them ask for is one status; no one is let through before it is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from extender.kube.api_error import ApiError
+from extender.kube.workloadspread.spreads import WrittenSpread, reread_status
+from extender.spreadanswers import Answer
+from policies.spreading.model import Status
+
+MOST_TOGETHER: Final = 64
+"""How many pods wait for one write; each may have been tried on all nodes before."""
+
+Decide = Callable[[WrittenSpread], Answer]
+"""Decides on the state of a WorkloadSpread."""
+
+
+@dataclass(slots=True, eq=False)
+class Coming:
+    """A pod that waits: for a decision, and for the decision to be written down.
+
+    ``attempt`` counts from 0. ``conflict``: somebody else has written since; it is to come again.
+    """
+
+    decide: Decide
+    attempt: int = 0
+    answer: Answer | None = None
+    conflict: ApiError | None = None
+    _settled: list[Answer | BaseException | None] = field(default_factory=list)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing to wait for any more in this attempt."""
+        return bool(self._settled) or self.conflict is not None
+
+    def settle(self, outcome: Answer | BaseException | None) -> None:
+        """Give it an answer for good, or what went wrong; None: the WorkloadSpread has gone."""
+        self._settled.append(outcome)
+
+    def outcome(self) -> Answer | None:
+        """Give the answer; raises what went wrong."""
+        [outcome] = self._settled
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
+async def decide_in_turn(
+    current: WrittenSpread, together: Sequence[Coming]
+) -> tuple[Status | None, list[Coming]]:
+    """Decide about pods, each on what the last one left.
+
+    Gives the status to write, None if there is none, and those that depend on its being written.
+    The others are settled.
+    """
+    status: Status | None = None
+    depending: list[Coming] = []
+    for each in together:
+        if status is not None:
+            status = reread_status(status)
+            current = replace(current, spread=replace(current.spread, status=status))
+        [answer] = await asyncio.gather(_decided(each, current), return_exceptions=True)
+        if isinstance(answer, BaseException):
+            each.settle(answer)
+            continue
+        status = answer.admission.status or status
+        if status is None:
+            each.settle(answer)
+        else:
+            each.answer = answer
+            depending.append(each)
+    return status, depending
+
+
+def fail(coming: Iterable[Coming], error: Exception) -> None:
+    """Tell all of them what went wrong."""
+    for each in coming:
+        each.settle(error)
+
+
+async def _decided(coming: Coming, current: WrittenSpread) -> Answer:
+    """Decide where a mistake is the mistake of one."""
+    return coming.decide(current)

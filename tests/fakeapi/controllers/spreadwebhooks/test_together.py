@@ -1,0 +1,125 @@
+"""Pods that wait for one status: decided as if each had come when the last one was written."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.kube.workloadspread.pods import decode_spread_pod
+from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread, encode_status
+from extender.spreadanswers import Answer, answer_placement
+from fakeapi import VirtualCluster
+from fakeapi.controllers.spreadwebhooks.together import Coming, Decide, decide_in_turn
+from fakeapi.faults import fault
+from policies.spreading.admitting import Admission, Asking, release
+from policies.spreading.model import Status
+from policies.spreading.owners import Owners
+from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, counts, processes
+from tests.fakeapi.controllers.spreadwebhooks.test_conflicts import SLOW, subset_of
+from tests.fakeapi.controlplane.stage import Stage
+from tests.spreads import NOW_NS, pod_of, spread_json
+
+LIMITS = st.lists(st.integers(0, 3), min_size=1, max_size=3)
+COMING = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "s0", "s1"]), st.integers(0, 10**10)),
+    max_size=8,
+)
+
+
+def decides(name: str, leaves: str, later_ns: int) -> Decide:
+    """Decide about a pod that comes, or about one that leaves a subset."""
+    asking = Asking(Owners(), lambda _spread: None, NOW_NS + later_ns)
+    document = pod_of(f"web-{name}", leaves or None)
+    pod = decode_spread_pod(msgspec.json.encode(document))
+    numbers = count()
+
+    def decide(current: WrittenSpread) -> Answer:
+        if leaves:
+            return Answer(release(pod, current.spread, asking), {})
+        new_id = lambda: f"id-{next(numbers)}"  # noqa: E731 - as short as can be
+        return answer_placement(pod, document, current, asking, new_id, None)
+
+    return decide
+
+
+def one_by_one(current: WrittenSpread, pods: list[Decide]) -> tuple[list[Answer], WrittenSpread]:
+    """Decide about each pod when the status of the last one has been written and read."""
+    answers = []
+    for decide in pods:
+        answers.append(decide(current))
+        status = answers[-1].admission.status
+        if status is not None:
+            document = {**current.document, "status": encode_status(status)}
+            current = decode_spread(msgspec.json.encode(document))
+    return answers, current
+
+
+@settings(max_examples=150)
+@given(LIMITS, COMING)
+def test_together_is_as_one_by_one(limits: list[int], pods: list[tuple[str, str, int]]) -> None:
+    subsets = ({"name": f"s{n}", "maxReplicas": limit} for n, limit in enumerate(limits))
+    current = decode_spread(msgspec.json.encode(spread_json(*subsets, {"name": "last"})))
+    together = [Coming(decides(*each)) for each in pods]
+    status, depending = asyncio.run(decide_in_turn(current, together))
+    answers, after = one_by_one(current, [decides(*each) for each in pods])
+    for each in depending:
+        each.settle(each.answer)
+    assert [each.outcome() for each in together] == answers
+    written = encode_status(status) if status is not None else encode_status(Status())
+    assert written == encode_status(after.spread.status)
+
+
+async def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
+    def mistaken(_current: WrittenSpread) -> Answer:
+        raise LookupError("nobody has thought of that")
+
+    def counted(_current: WrittenSpread) -> Answer:
+        return Answer(Admission(status=Status(observed_generation=1)), {})
+
+    current = decode_spread(msgspec.json.encode(spread_json({"name": "a"})))
+    one, wrong, other = together = [Coming(each) for each in (counted, mistaken, counted)]
+    status, depending = await decide_in_turn(current, together)
+    assert (status, depending) == (Status(observed_generation=1), [one, other])
+    assert wrong.is_settled
+
+
+async def test_pods_that_come_while_a_status_is_written_share_the_next_write() -> None:
+    cluster = VirtualCluster(run="none")
+    cluster.load([*KRUISE, spread_json({"name": "a", "maxReplicas": 20}, {"name": "b"})])
+    async with cluster, processes(cluster) as [process]:
+        cluster.faults.plan(SLOW)
+        asking = [asyncio.create_task(process.admit(pod_of(f"web-{n}"))) for n in range(30)]
+        await cluster.clock.advance(1.5)
+        assert [each.done() for each in asking] == [True] + 29 * [False]
+        await cluster.clock.advance(1)
+        assert [subset_of(await each) for each in asking] == 20 * ["a"] + 10 * ["b"]
+        assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 0, "b": -1}}
+
+
+async def test_whoever_gives_up_is_not_counted_and_keeps_nobody_waiting() -> None:
+    cluster = VirtualCluster(run="none")
+    cluster.load([*KRUISE, spread_json({"name": "a", "maxReplicas": 20}, {"name": "b"})])
+    async with cluster, processes(cluster) as [process]:
+        cluster.faults.plan(SLOW)
+        asking = [asyncio.create_task(process.admit(pod_of(f"web-{n}"))) for n in range(4)]
+        await cluster.clock.advance(0.5)
+        asking[1].cancel()  # it would have made the next write
+        await cluster.clock.advance(2)
+        assert [subset_of(await asking[n]) for n in (0, 2, 3)] == ["a", "a", "a"]
+        assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 17, "b": -1}}
+
+
+async def test_a_write_that_fails_fails_all_that_waited_for_it() -> None:
+    cluster = VirtualCluster(run="none")
+    cluster.load([*KRUISE, spread_json({"name": "a", "maxReplicas": 20}, {"name": "b"})])
+    async with cluster, processes(cluster) as [process]:
+        refusing = fault("403").on("update", "workloadspreads", subresources="status")
+        cluster.faults.plan(refusing.by("hooks-*"))
+        asking = [asyncio.create_task(process.admit(pod_of(f"web-{n}"))) for n in range(4)]
+        await cluster.clock.advance(1)
+        assert [(await each)["allowed"] for each in asking] == 4 * [False]
+        assert await counts(Stage(cluster)) == {}
