@@ -6,8 +6,10 @@ since one WorkloadSpread has its pods tried on them.
 
 - Reviews are sent as an API server sends them, one after the other and 50 at a time; each pod is
   put into a subset with a limit, so that each answer waits for a status to be written.
-- Pods are created 50 at a time, by turns in namespaces that the webhooks are asked about and in one
-  that they are not. Where the subset has a limit, a create makes two writes of one.
+- Pods are created by turns in namespaces that the webhooks are asked about and in one that they are
+  not: 50 at a time, those of one ReplicaSet, which is what people wait for, or each of another
+  WorkloadSpread, which is what a process can spare least; and one at a time. The controller runs,
+  and follows. Where the subset has a limit, what waits to be counted shares writes of a status.
 - Two processes are asked by turns about one WorkloadSpread, 50 at a time.
 """
 
@@ -30,7 +32,7 @@ import orjson
 import yaml
 
 from tests.bench.budgets import Figure
-from tests.bench.processes import Server, reprieve
+from tests.bench.processes import Server, processor_seconds, reprieve
 from tests.bench.timing import Latency, latency, milliseconds
 
 SPREADS: Final = 1_000
@@ -41,6 +43,7 @@ AT_ONCE: Final = 50
 
 _REVIEWS: Final = 1_000
 _CREATES: Final = 300
+_AFTERMATH_SECONDS: Final = 0.5
 _ROOT: Final = Path(__file__).parents[2]
 _CONFIGURATION: Final = (
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/reprieve-workloadspread"
@@ -80,11 +83,14 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
         for at_once in (1, AT_ONCE):
             taken = latency(await hooks.reviews(at_once, _anywhere))
             figures |= _latencies(at_once, taken)
-        for name, what, where in (
-            ("create-ratio", "put into a subset with a limit", _anywhere),
-            ("create-free-ratio", "put into a subset without one", _without_limit),
+        for name, what, where, at_once in (
+            ("set-ratio", "all of one ReplicaSet", _of_one_set, AT_ONCE),
+            ("create-ratio", "of many WorkloadSpreads", _anywhere, AT_ONCE),
+            ("create-free-ratio", "its subset without a limit", _without_limit, AT_ONCE),
+            ("create-1-ratio", "of many WorkloadSpreads", _anywhere, 1),
         ):
-            figures[name] = await _created(http, rounds, what, where)
+            turns = Turns(http, server.pid, at_once)
+            figures |= await turns.figures(rounds, name, what, where)
         other = Hooks(http, hooked())
         await other.found()
         figures["conflicts"] = await _wrestling(hooks, other)
@@ -167,29 +173,47 @@ class Hooks:
 _SEEN: Final[set[str]] = set()
 
 
-async def _created(http: aiohttp.ClientSession, rounds: int, told: str, asked_at: Where) -> Figure:
-    """Create pods by turns with and without the webhooks."""
-    ratios, shown = [], []
-    for _ in range(rounds):
-        bare, asked = [await _turn(http, where) for where in (_unasked, asked_at)]
-        ratios.append(asked / bare)
-        shown.append((bare, asked))
-    bare, asked = (statistics.median(each) * 1e3 for each in zip(*shown, strict=True))
-    what = f"create of a pod, {AT_ONCE} at a time, {told}, by one without the webhooks"
-    return Figure(
-        what, f"{asked:.1f} ms; without {bare:.1f} ms", statistics.median(ratios), timed=False
-    )
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Pods created by turns with and without the webhooks, so many at a time."""
 
+    http: aiohttp.ClientSession
+    pid: int
+    at_once: int
 
-async def _turn(http: aiohttp.ClientSession, where: Where) -> float:
-    """Give the seconds of wall time for each of many pods."""
+    async def figures(
+        self, rounds: int, name: str, told: str, asked_at: Where
+    ) -> dict[str, Figure]:
+        """Create pods; gives how much longer it took, and how much more of the processor."""
+        pairs = [[await self._turn(where) for where in (_unasked, asked_at)] for _ in range(rounds)]
+        [bare, asked] = (
+            [statistics.median(each) for each in zip(*turns, strict=True)]
+            for turns in zip(*pairs, strict=True)
+        )
+        ratios = [[two / one for one, two in zip(*pair, strict=True)] for pair in pairs]
+        [longer, dearer] = (statistics.median(each) for each in zip(*ratios, strict=True))
+        what = f"create of a pod, {self.at_once} at a time, {told}, by one without the webhooks"
+        shown = f"{asked[0] * 1e3:.1f} ms; without {bare[0] * 1e3:.1f} ms"
+        worked = f"{asked[1] * 1e3:.1f} ms; without {bare[1] * 1e3:.1f} ms"
+        return {
+            name: Figure(what, shown, longer, timed=False),
+            f"{name}-cpu": Figure(f"{what}: fakeapi's processor time", worked, dearer, timed=False),
+        }
 
-    async def create(number: int) -> None:
-        await _create(http, *where(number), number)
+    async def _turn(self, where: Where) -> tuple[float, float]:
+        """Give the seconds of wall time, and of fakeapi's processor time, for each of many pods.
 
-    begun = time.perf_counter()
-    await _several(create, _CREATES, AT_ONCE)
-    return (time.perf_counter() - begun) / _CREATES
+        The latter includes what the controller asks for until the next turn.
+        """
+
+        async def create(number: int) -> None:
+            await _create(self.http, *where(number), number)
+
+        worked, begun = processor_seconds(self.pid), time.perf_counter()
+        await _several(create, _CREATES, self.at_once)
+        taken = time.perf_counter() - begun
+        await asyncio.sleep(_AFTERMATH_SECONDS)
+        return taken / _CREATES, (processor_seconds(self.pid) - worked) / _CREATES
 
 
 async def _create(http: aiohttp.ClientSession, namespace: str, spread: str, number: int) -> None:
@@ -236,6 +260,10 @@ def _anywhere(number: int) -> tuple[str, str]:
     return f"many-{chosen % NAMESPACES}", f"spread-{chosen // NAMESPACES}"
 
 
+def _of_one_set(_number: int) -> tuple[str, str]:
+    return "set", "spread-0"
+
+
 def _without_limit(_number: int) -> tuple[str, str]:
     return "free", "spread-0"
 
@@ -262,7 +290,7 @@ def _objects() -> Iterator[Document]:
     definition = _ROOT / "deploy" / "crds" / "workloadspreads.apps.kruise.io.yaml"
     yield yaml.safe_load(definition.read_text())
     many = [f"many-{number}" for number in range(NAMESPACES)]
-    for namespace in (*many, "adaptive", "free", "hot", "others"):
+    for namespace in (*many, "adaptive", "free", "hot", "others", "set"):
         yield _namespace(namespace)
     yield _namespace(_PLAIN, {"control-plane": "yes"})
     for namespace in many:
@@ -272,6 +300,8 @@ def _objects() -> Iterator[Document]:
     for namespace, strategy in (("hot", "Fixed"), ("adaptive", "Adaptive")):
         yield _spread(namespace, 0, {"type": strategy})
         yield _set(namespace, 0)
+    yield _spread("set", 0)
+    yield _set("set", 0)
     free = _spread("free", 0)
     yield {**free, "spec": {**free["spec"], "subsets": free["spec"]["subsets"][1:]}}
     yield _set("free", 0)
@@ -313,7 +343,7 @@ def _set(namespace: str, number: int) -> Document:
     template = {"metadata": {"labels": {"app": name}}, "spec": _pod(namespace, name, 0)["spec"]}
     return {
         **_TARGET,
-        "metadata": {"name": name, "namespace": namespace, "uid": f"{name}-uid"},
+        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}-uid"},
         "spec": {
             "replicas": 0,
             "selector": {"matchLabels": {"app": name}},
@@ -339,7 +369,8 @@ def _pod(namespace: str, owner: str, number: int) -> Document:
     """Give a pod of the size that pods have."""
     environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
     container = {"name": "c", "image": "registry.example/c:1", "env": environment}
-    reference = {**_TARGET, "name": owner, "uid": f"{owner}-uid", "controller": True}
+    uid = f"{namespace}-{owner}-uid"
+    reference = {**_TARGET, "name": owner, "uid": uid, "controller": True}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -17,8 +17,8 @@ from extender.kube.workloadspread.spreads import WrittenSpread, reread_status
 from extender.spreadanswers import Answer
 from policies.spreading.model import Status
 
-MOST_TOGETHER: Final = 64
-"""How many pods wait for one write; each may have been tried on all nodes before."""
+MOST_TOGETHER: Final = 8
+"""How many pods share one write: deciding takes time, in which another process may write."""
 
 Decide = Callable[[WrittenSpread], Answer]
 """Decides on the state of a WorkloadSpread."""

@@ -90,3 +90,13 @@ def test_what_is_to_happen_once_happens_in_one_attempt() -> None:
             for name in ("a", "b"):
                 outbox.once(("deleted", name), lambda name=name: done.append(name))  # type: ignore[misc]
     assert done == ["a", "b"]
+
+
+def test_what_was_drawn_for_something_done_once_is_not_drawn_again() -> None:
+    times = iter(range(9))
+    outbox, attempts = Outbox(), Attempts()
+    steady = outbox.steady(Sources(str, str, str, lambda: next(times)))
+    for _ in range(2):
+        with outbox.attempt(attempts):
+            assert outbox.once("made", lambda: (steady.now(), steady.now())) == (0, 1)
+            assert steady.now() == 2

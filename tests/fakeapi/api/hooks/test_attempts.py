@@ -1,4 +1,4 @@
-"""A create that is done again with its answers comes to what one comes to that was not suspended."""
+"""A create done again with its answers comes to what one comes to that was not suspended."""
 
 from __future__ import annotations
 

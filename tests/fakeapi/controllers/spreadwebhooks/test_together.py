@@ -13,7 +13,12 @@ from extender.kube.workloadspread.pods import decode_spread_pod
 from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread, encode_status
 from extender.spreadanswers import Answer, answer_placement
 from fakeapi import VirtualCluster
-from fakeapi.controllers.spreadwebhooks.together import Coming, Decide, decide_in_turn
+from fakeapi.controllers.spreadwebhooks.together import (
+    MOST_TOGETHER,
+    Coming,
+    Decide,
+    decide_in_turn,
+)
 from fakeapi.faults import fault
 from policies.spreading.admitting import Admission, Asking, release
 from policies.spreading.model import Status
@@ -93,9 +98,10 @@ async def test_pods_that_come_while_a_status_is_written_share_the_next_write() -
     async with cluster, processes(cluster) as [process]:
         cluster.faults.plan(SLOW)
         asking = [asyncio.create_task(process.admit(pod_of(f"web-{n}"))) for n in range(30)]
-        await cluster.clock.advance(1.5)
-        assert [each.done() for each in asking] == [True] + 29 * [False]
-        await cluster.clock.advance(1)
+        for done in (1, 1 + MOST_TOGETHER, 1 + 2 * MOST_TOGETHER):
+            await cluster.clock.advance(1.1)
+            assert [each.done() for each in asking] == done * [True] + (30 - done) * [False]
+        await cluster.clock.advance(3)
         assert [subset_of(await each) for each in asking] == 20 * ["a"] + 10 * ["b"]
         assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 0, "b": -1}}
 
