@@ -12,15 +12,14 @@ server does: to shake hands takes longer than to ask.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from inspect import isawaitable
-from types import SimpleNamespace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
-import aiohttp
 import orjson
 
 from extender.kube.clock import Clock
@@ -34,14 +33,14 @@ from fakeapi.api.outcalls import (
     SuspendedError,
     told,
 )
+from fakeapi.incoming import MalformedAnswerError
+from fakeapi.posting import ClosedError, Poster
 
 T = TypeVar("T")
 Send = Callable[[OutCall], Awaitable[bytes]]
 """Makes a call and gives the body of its answer; raises OutCallError."""
 
 _REMEMBERED: Final = 64
-_KEPT_SECONDS: Final = 10.0
-_CLOSED: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _OVERDUE: Final = "context deadline exceeded"
 _UNPARSED: Final = "unable to load root certificates: unable to parse bytes as PEM block"
 _WORDS: Final = {
@@ -81,22 +80,37 @@ class Errands:
                 refusal = OutCallError("too many calls for one request")
                 attempts.answers |= dict.fromkeys(calls, refusal)
                 continue
-            answers = await asyncio.gather(*(self._make(call) for call in calls))
+            answers = await self._make_all(calls)
             attempts.answers |= dict(zip(calls, answers, strict=True))
+
+    async def _make_all(self, calls: Sequence[OutCall]) -> Sequence[bytes | OutCallError]:
+        if len(calls) == 1:  # which needs no task of its own
+            return [await self._make(calls[0])]
+        return await asyncio.gather(*(self._make(call) for call in calls))
 
     async def _make(self, call: OutCall) -> bytes | OutCallError:
         """Make one call, in the time that it has."""
-        making = asyncio.ensure_future(_ask(call) if call.hook is not None else self._send(call))
         alarm = asyncio.ensure_future(self._clock.sleep(call.timeout_seconds))
+        limit = asyncio.timeout(None)
+        waits = True
+
+        def ring(alarm: asyncio.Future[None]) -> None:
+            if waits and not alarm.cancelled():
+                limit.reschedule(0)
+
+        alarm.add_done_callback(ring)
         try:
-            await asyncio.wait((making, alarm), return_when=asyncio.FIRST_COMPLETED)
-            return making.result() if making.done() else OutCallError(_OVERDUE)
+            async with limit:
+                return await (_ask(call) if call.hook is not None else self._send(call))
         except OutCallError as error:
             return error
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return OutCallError(_OVERDUE)
         finally:
-            making.cancel()
+            waits = False
             alarm.cancel()
-            await asyncio.gather(making, alarm, return_exceptions=True)
 
 
 async def _ask(call: OutCall) -> bytes:
@@ -109,49 +123,22 @@ class Connections:
     """Makes calls over HTTPS, on connections that may be used again; to be closed."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+        self._poster = Poster()
 
     async def post(self, call: OutCall) -> bytes:
         """Make a call; raises OutCallError, worded as Go's client words it."""
-        told = _Told()
+        context = _context(call.ca_bundle)
         try:
-            return await self._post(call, told)
-        except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
-            if not (told.reused and isinstance(error, _CLOSED)):
-                raise OutCallError(_worded(error)) from None
-        return await self.post(call)  # the other side had closed a connection that was idle
+            answer = await self._poster.post(call.url, call.body, context, call.host)
+        except (OSError, MalformedAnswerError) as error:
+            raise OutCallError(_worded(error, call.url)) from None
+        if not 200 <= answer.status < 300:
+            raise AnsweredError(_answered(answer.status, answer.body))
+        return answer.body
 
     async def close(self) -> None:
         """Close what is open."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-    async def _post(self, call: OutCall, told: _Told) -> bytes:
-        async with self._opened().post(
-            call.url,
-            data=call.body,
-            ssl=_context(call.ca_bundle),
-            server_hostname=call.host or None,
-            allow_redirects=False,
-            trace_request_ctx=told,
-        ) as answer:
-            body = await answer.read()
-            if not answer.ok or answer.status >= 300:
-                raise AnsweredError(_answered(answer.status, body))
-            return body
-
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            tracing = aiohttp.TraceConfig()
-            tracing.on_connection_reuseconn.append(_note_reuse)
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS),
-                headers={"Content-Type": "application/json", "Accept": "application/json"},
-                timeout=aiohttp.ClientTimeout(total=None),
-                trace_configs=[tracing],
-            )
-        return self._session
+        await self._poster.close()
 
 
 async def post(call: OutCall) -> bytes:
@@ -161,17 +148,6 @@ async def post(call: OutCall) -> bytes:
         return await connections.post(call)
     finally:
         await connections.close()
-
-
-@dataclass(slots=True)
-class _Told:
-    """What is told of one call: whether its connection had been used before."""
-
-    reused: bool = False
-
-
-async def _note_reuse(_session: aiohttp.ClientSession, of: SimpleNamespace, _params: Any) -> None:
-    of.trace_request_ctx.reused = True
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -202,19 +178,23 @@ def _answered(status: int, body: bytes) -> str:
     return f"the server responded with the status code {status} but did not return more information"
 
 
-def _worded(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+def _worded(error: Exception, url: str) -> str:
+    if isinstance(error, ssl.SSLError):
         return f"tls: failed to verify certificate: x509: {_reason(error)}"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"dial tcp: lookup {error.host}: no such host"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        place = f"{error.host}:{error.port}"
-        if isinstance(error.os_error, ConnectionRefusedError):
-            return f"dial tcp {place}: connect: connection refused"
-        return f"dial tcp {place}: {error.os_error.strerror or error.os_error}"
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
-        return "EOF"
-    return str(error) or type(error).__name__
+    if isinstance(error, ClosedError | ConnectionResetError):
+        return str(error) if isinstance(error, ClosedError) else "EOF"
+    place = urlsplit(url)
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {place.hostname}: no such host"
+    if isinstance(error, ConnectionRefusedError):
+        return f"dial tcp {_dialled(place)}: connect: connection refused"
+    if isinstance(error, OSError):
+        return f"dial tcp {_dialled(place)}: {error.strerror or error}"
+    return str(error)
+
+
+def _dialled(place: SplitResult) -> str:
+    return place.netloc if place.port else f"{place.netloc}:443"
 
 
 def _reason(error: Exception) -> str:

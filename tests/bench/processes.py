@@ -74,6 +74,13 @@ def echo() -> Iterator[Server]:
 
 
 @contextmanager
+def approving(url: str) -> Iterator[Server]:
+    """Run a webhook that says yes to pods, known to the API server of the URL, for a while."""
+    with _listening("-m", "tests.bench.approving", url) as server:
+        yield server
+
+
+@contextmanager
 def _listening(*arguments: str, log: Path = Path(os.devnull)) -> Iterator[Server]:
     begun = time.perf_counter()
     with log.open("wb") as file:

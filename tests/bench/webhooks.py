@@ -32,7 +32,7 @@ import orjson
 import yaml
 
 from tests.bench.budgets import Figure
-from tests.bench.processes import Server, processor_seconds, reprieve
+from tests.bench.processes import Server, approving, processor_seconds, reprieve
 from tests.bench.timing import Latency, latency, milliseconds
 
 SPREADS: Final = 1_000
@@ -49,6 +49,7 @@ _CONFIGURATION: Final = (
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/reprieve-workloadspread"
 )
 _PLAIN: Final = "plain"
+_APPROVED: Final = "approved"
 _JSON: Final = {"Content-Type": "application/json"}
 _CONFLICTS: Final = "workloadspread_webhook_conflicts_total "
 
@@ -61,6 +62,7 @@ def measure(rounds: int) -> dict[str, Figure]:
     """Measure all of it; pods are created in so many rounds."""
     with ExitStack() as stack:
         server = stack.enter_context(reprieve("fakeapi", "--port", "0", "--run", "none"))
+        stack.enter_context(approving(server.url))
 
         def hooked() -> Server:
             run = ("--run", "workloadspread", "--webhook-port", "0", "--metrics-port", "0")
@@ -87,6 +89,7 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
             ("set-ratio", "all of one ReplicaSet", _of_one_set, AT_ONCE),
             ("create-ratio", "of many WorkloadSpreads", _anywhere, AT_ONCE),
             ("create-free-ratio", "its subset without a limit", _without_limit, AT_ONCE),
+            ("approved-ratio", "a webhook says yes and does nothing", _approved, AT_ONCE),
             ("create-1-ratio", "of many WorkloadSpreads", _anywhere, 1),
         ):
             turns = Turns(http, server.pid, at_once)
@@ -268,6 +271,10 @@ def _without_limit(_number: int) -> tuple[str, str]:
     return "free", "spread-0"
 
 
+def _approved(number: int) -> tuple[str, str]:
+    return _APPROVED, f"spread-{number % 10}"
+
+
 def _unasked(number: int) -> tuple[str, str]:
     return _PLAIN, f"spread-{number % 10}"
 
@@ -293,6 +300,7 @@ def _objects() -> Iterator[Document]:
     for namespace in (*many, "adaptive", "free", "hot", "others", "set"):
         yield _namespace(namespace)
     yield _namespace(_PLAIN, {"control-plane": "yes"})
+    yield _namespace(_APPROVED, {"control-plane": "yes", "approved": "yes"})
     for namespace in many:
         for number in range(SPREADS // NAMESPACES):
             yield _spread(namespace, number)

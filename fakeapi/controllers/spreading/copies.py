@@ -14,10 +14,15 @@ from extender.kube.indexer import Indexer
 from extender.kube.indexes import BY_NAMESPACE, namespace_of
 from extender.kube.informers import Informers, Shared
 from extender.kube.logs import OnceLog
-from extender.kube.metadata import PartialObject, decode_partial
 from extender.kube.resources import Resource
 from extender.kube.workloadspread.spreads import WrittenSpread
-from fakeapi.controllers.spreading.items import DEFINITIONS, Item, decode_spread
+from fakeapi.controllers.spreading.items import (
+    DEFINITIONS,
+    Item,
+    Registered,
+    decode_registered,
+    decode_spread,
+)
 from fakeapi.controllers.spreading.workloads import Chain
 from fakeapi.controllers.spreading.written import Written
 from policies.spreading.references import KRUISE, Identity
@@ -63,7 +68,10 @@ class SpreadIndex:
 
 
 class SpreadCopies:
-    """The WorkloadSpreads; what ``written`` remembers is forgotten as they show it."""
+    """The WorkloadSpreads; what ``written`` remembers is forgotten as they show it.
+
+    ``definition`` is a copy of that of their kind.
+    """
 
     def __init__(self, informers: Informers, written: Written, log: OnceLog) -> None:
         self._informers = informers
@@ -71,8 +79,8 @@ class SpreadCopies:
         self._log = log
         self._followed: Shared[Item[WrittenSpread]] | None = None
         self._index = SpreadIndex(Indexer())
-        self._definitions = informers.of(DEFINITIONS, decode_partial, _THE_ONE)
-        self._definitions.objects.add_handler(_Definitions(self))
+        self.definition = informers.of(DEFINITIONS, decode_registered, _THE_ONE)
+        self.definition.objects.add_handler(_Definitions(self))
 
     @property
     def defined(self) -> bool:
@@ -91,7 +99,7 @@ class SpreadCopies:
 
     async def wait_defined_or_not(self) -> None:
         """Return once it is known whether the kind is there."""
-        await self._definitions.wait_synced()
+        await self.definition.wait_synced()
 
     async def wait_synced(self) -> None:
         """Return once it is known whether the kind is there, and what there is of it."""
@@ -120,13 +128,13 @@ class _Definitions:
     def __init__(self, copies: SpreadCopies) -> None:
         self._copies = copies
 
-    def added(self, item: PartialObject) -> None:  # noqa: ARG002 - a handler's form
+    def added(self, item: Registered) -> None:  # noqa: ARG002 - a handler's form
         self._copies.follow()
 
-    def updated(self, old: PartialObject, new: PartialObject) -> None:
+    def updated(self, old: Registered, new: Registered) -> None:
         """Nothing follows from a definition that changes."""
 
-    def removed(self, item: PartialObject) -> None:  # noqa: ARG002 - a handler's form
+    def removed(self, item: Registered) -> None:  # noqa: ARG002 - a handler's form
         self._copies.drop()
 
 

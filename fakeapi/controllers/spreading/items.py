@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -42,6 +42,8 @@ THE_CONFIGURATION: Final = Selection(
 )
 THE_KEY: Final = f"{KRUISE_NAMESPACE}/{CONFIGURATION}"
 
+_documents = msgspec.json.Decoder(dict[str, Any])
+
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T_co]):
@@ -53,6 +55,14 @@ class Item(Generic[T_co]):
     metadata: ObjectMeta
     value: T_co | None = None
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """An object as it was seen, all of it."""
+
+    metadata: ObjectMeta
+    document: dict[str, Any]
 
 
 def item_of(raw: msgspec.Raw | bytes, read: Callable[[bytes], T]) -> Item[T]:
@@ -69,6 +79,12 @@ def item_of(raw: msgspec.Raw | bytes, read: Callable[[bytes], T]) -> Item[T]:
 def decode_spread(raw: msgspec.Raw | bytes) -> Item[WrittenSpread]:
     """Read a WorkloadSpread of any version."""
     return item_of(raw, read_spread)
+
+
+def decode_registered(raw: msgspec.Raw | bytes) -> Registered:
+    """Read an object of any kind."""
+    whole = bytes(raw)
+    return Registered(decode_partial(whole).metadata, _documents.decode(whole))
 
 
 def decode_configuration(raw: msgspec.Raw | bytes) -> Item[Whitelist]:

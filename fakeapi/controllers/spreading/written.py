@@ -23,6 +23,8 @@ class Written:
 
     def __init__(self) -> None:
         self._newest: dict[str, WrittenSpread] = {}
+        self._own: dict[str, int] = {}
+        self._overtaken: dict[str, int] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -42,12 +44,31 @@ class Written:
 
     def keep(self, written: WrittenSpread) -> None:
         """Remember what the server gave as the outcome of a write."""
-        self._newest[written.spread.uid] = self.newest(written)
+        uid = written.spread.uid
+        self._newest[uid] = self.newest(written)
+        self._own[uid] = max(_version(written), self._own.get(uid, 0))
+
+    def learn(self, read: WrittenSpread) -> None:
+        """Remember what the server has shown, which others have written."""
+        self._newest[read.spread.uid] = self.newest(read)
+
+    def is_foreign(self, seen: WrittenSpread) -> bool:
+        """Tell whether others have written since this process has, if it ever has."""
+        own = self._own.get(seen.spread.uid)
+        return own is not None and _version(seen) > own
+
+    def overtaken(self, base: WrittenSpread) -> None:
+        """Note that there is a newer state than this one, though nobody here has seen it."""
+        self._overtaken[base.spread.uid] = _version(base)
+
+    def is_overtaken(self, known: WrittenSpread) -> bool:
+        """Tell whether a state is known not to be the newest any more."""
+        return _version(known) <= self._overtaken.get(known.spread.uid, -1)
 
     def shown(self, seen: WrittenSpread) -> None:
         """Forget what is no newer than what a copy shows by now."""
         if self.newest(seen) is seen:
-            self.forget(seen.spread.uid)
+            self._newest.pop(seen.spread.uid, None)
 
     def moved(self, old: WrittenSpread, seen: WrittenSpread) -> None:
         """Forget likewise when a copy changes; all, if the server has been turned back."""
@@ -58,6 +79,8 @@ class Written:
     def forget(self, uid: str) -> None:
         """Forget a WorkloadSpread that has gone."""
         self._newest.pop(uid, None)
+        self._own.pop(uid, None)
+        self._overtaken.pop(uid, None)
 
 
 def older(one: WrittenSpread, other: WrittenSpread) -> bool:

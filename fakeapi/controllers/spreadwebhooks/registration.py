@@ -11,7 +11,6 @@ Sources: openkruise/kruise pkg/webhook/util/{configuration,crd}.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -24,12 +23,12 @@ from extender.kube.controller import Controller
 from extender.kube.indexer import Thing
 from extender.kube.informers import Informers
 from extender.kube.logs import OnceLog
-from extender.kube.metadata import ObjectMeta, decode_partial
+from extender.kube.metadata import decode_partial
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controllers.spreading.copies import DEFINITION, SpreadCopies
-from fakeapi.controllers.spreading.items import DEFINITIONS
+from fakeapi.controllers.spreading.items import DEFINITIONS, decode_registered
 from fakeapi.controllers.spreadwebhooks.names import (
     ClientConfig,
     Document,
@@ -51,23 +50,6 @@ _RESOURCES: Final = {each.plural: each for each in (MUTATING, VALIDATING, DEFINI
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
-_THE_ONE: Final = Selection(field_selector=f"metadata.name={DEFINITION}")
-
-_documents = msgspec.json.Decoder(Document)
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """An object as it was seen."""
-
-    metadata: ObjectMeta
-    document: Document
-
-
-def decode_registered(raw: bytes) -> Registered:
-    """Read an object of any kind."""
-    whole = bytes(raw)
-    return Registered(decode_partial(whole).metadata, _documents.decode(whole))
 
 
 class Registration:
@@ -92,7 +74,7 @@ class Registration:
         self._seen = {
             resource: informers.of(resource, decode_registered, _OURS) for resource in _KINDS
         }
-        self._seen[DEFINITIONS] = informers.of(DEFINITIONS, decode_registered, _THE_ONE)
+        self._seen[DEFINITIONS] = copies.definition
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -6,6 +6,8 @@ everything is decided again on that, a little later each time, WRITE_ATTEMPTS ti
 
 Pods that come while a status is being written wait, and the next write is one for all of them
 (:mod:`together`). Whoever has the turn first makes it, and the others find themselves settled.
+Those who have been refused most often come first. What is known to have been overtaken is not
+written onto again, and other processes that write are given their turn (:mod:`rivals`).
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (acquireSuitableSubset, with
 retry.RetryOnConflict).
@@ -13,6 +15,7 @@ retry.RetryOnConflict).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
@@ -28,6 +31,7 @@ from extender.spreadanswers import Answer
 from fakeapi.controllers.spreading.copies import SPREADS, SpreadCopies
 from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.spreadwebhooks.figures import Figures
+from fakeapi.controllers.spreadwebhooks.rivals import Rivals
 from fakeapi.controllers.spreadwebhooks.together import (
     MOST_TOGETHER,
     Coming,
@@ -65,6 +69,7 @@ class StatusWriter:
         self._rng = rng
         self._figures = figures
         self._coming: dict[str, list[Coming]] = {}
+        self._rivals = Rivals(clock, rng)
 
     async def settle(self, found: WrittenSpread, decide: Decide) -> Answer | None:
         """Decide, write the status if there is one to write, and give the answer.
@@ -81,7 +86,7 @@ class StatusWriter:
             self._coming.setdefault(uid, []).append(coming)
             try:
                 async with self._written.turn(uid):
-                    if not coming.is_settled:
+                    while not coming.is_settled:  # those who come first may fill a write
                         await self._settle_together(found)
             finally:
                 self._leave(uid, coming)
@@ -92,29 +97,44 @@ class StatusWriter:
 
     async def _settle_together(self, found: WrittenSpread) -> None:
         """Settle all that wait by now, as if each had come after the last, with one write."""
-        waiting = [each for each in self._coming[found.spread.uid] if not each.is_settled]
-        together = waiting[:MOST_TOGETHER]
-        again = any(each.attempt for each in together)
-        current = await self._live(found) if again else self._known(found)
+        await self._rivals.give_way(found.spread.uid)
+        together = self._next(found.spread.uid)
+        current = await self._newest(found, together)
         if current is None:
             for each in together:
                 each.settle(None)
             return
         status, depending = await decide_in_turn(current, together)
-        if status is None:
-            return
+        if status is not None:
+            await self._write_for(depending, current, status)
+
+    def _next(self, uid: str) -> list[Coming]:
+        """Give those that share the next write: who has fewest attempts left goes first."""
+        waiting = [each for each in self._coming[uid] if not each.is_settled]
+        return sorted(waiting, key=lambda each: -each.attempt)[:MOST_TOGETHER]
+
+    async def _write_for(
+        self, depending: Sequence[Coming], current: WrittenSpread, status: Status
+    ) -> None:
+        """Write what is decided of some, and settle them by what comes of it."""
+        uid = current.spread.uid
+        if self._written.is_foreign(current):
+            self._rivals.notice(uid)
         try:
             self._written.keep(await self._write(current, status))
         except ApiError as error:
-            if error.status == _CONFLICT:
-                self._figures.conflicts.inc()
-                for each in depending:
-                    each.conflict = error
-            else:
+            if error.status != _CONFLICT:
                 fail(depending, error)
+                return
+            self._figures.conflicts.inc()
+            self._written.overtaken(current)
+            self._rivals.notice(uid)
+            for each in depending:
+                each.conflict = error
         except (MalformedError, ObjectError, TransportError) as error:
             fail(depending, error)
         else:
+            self._rivals.wrote(uid)
             for each in depending:
                 each.settle(each.answer)
 
@@ -126,10 +146,22 @@ class StatusWriter:
         else:
             del self._coming[uid]
 
-    def _known(self, found: WrittenSpread) -> WrittenSpread | None:
-        """Give the newest state that is known here; None if there is none any more."""
-        seen = self._copies.index.get(found.spread.namespace, found.spread.name)
-        return None if seen is None else self._written.newest(seen)
+    async def _newest(
+        self, found: WrittenSpread, together: Iterable[Coming]
+    ) -> WrittenSpread | None:
+        """Give the newest state that is known here; None if there is none any more.
+
+        After a conflict, and if it is known to be overtaken, the server is asked.
+        """
+        if not any(each.attempt for each in together):
+            seen = self._copies.index.get(found.spread.namespace, found.spread.name)
+            known = None if seen is None else self._written.newest(seen)
+            if known is None or not self._written.is_overtaken(known):
+                return known
+        live = await self._live(found)
+        if live is not None:
+            self._written.learn(live)
+        return live
 
     async def _live(self, found: WrittenSpread) -> WrittenSpread | None:
         path = SPREADS.object(found.spread.name, found.spread.namespace)

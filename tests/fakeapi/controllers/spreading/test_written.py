@@ -44,9 +44,36 @@ def test_what_a_copy_shows_need_not_be_remembered(seen: str, left: int) -> None:
 def test_what_has_gone_is_forgotten() -> None:
     written = Written()
     written.keep(at_version("10"))
+    written.overtaken(at_version("10"))
     written.forget(at_version("10").spread.uid)
     written.forget("never seen")
     assert len(written) == 0
+    assert not written.is_overtaken(at_version("10"))
+    assert not written.is_foreign(at_version("11"))
+
+
+def test_what_the_server_has_shown_is_the_newest_too() -> None:
+    written = Written()
+    written.keep(at_version("9"))
+    written.learn(at_version("10"))
+    assert written.newest(at_version("9")).spread.resource_version == "10"
+
+
+@pytest.mark.parametrize(("seen", "foreign"), [("9", False), ("10", False), ("11", True)])
+def test_what_is_newer_than_the_last_own_write_is_of_others(seen: str, foreign: bool) -> None:
+    written = Written()
+    assert not written.is_foreign(at_version(seen))
+    written.keep(at_version("10"))
+    written.shown(at_version("10"))
+    assert written.is_foreign(at_version(seen)) is foreign
+
+
+@pytest.mark.parametrize(("seen", "old"), [("9", True), ("10", True), ("11", False)])
+def test_what_a_conflict_was_about_is_known_to_be_old(seen: str, old: bool) -> None:
+    written = Written()
+    assert not written.is_overtaken(at_version(seen))
+    written.overtaken(at_version("10"))
+    assert written.is_overtaken(at_version(seen)) is old
 
 
 async def test_one_has_its_turn_at_a_time_and_others_do_not_wait() -> None:

@@ -148,3 +148,21 @@ async def test_two_processes_never_overfill_a_subset_and_leave_none_short(seed: 
         assert found == {"a": 60, "b": 60, "c": 80}
         assert sum(map(seen_conflicts, running)) > 0
         assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 0, "b": 0, "c": -1}}
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_two_processes_that_are_asked_at_once_give_each_other_turns(seed: int) -> None:
+    """Both have as much to write as they can; neither comes too late again and again."""
+    cluster = VirtualCluster(run="none", seed=seed)
+    cluster.load([*KRUISE, spread_json(*THREE)])
+    async with cluster, processes(cluster, 2, seed) as running:
+        cluster.faults.plan(fault("latency", least=0.002, most=0.006).by("hooks-*"), seed=seed)
+
+        async def come(number: int) -> bool:
+            return (await running[number % 2].admit(pod_of(f"web-{number}")))["allowed"] is True
+
+        coming = [asyncio.create_task(come(number)) for number in range(200)]
+        while not all(each.done() for each in coming):
+            await cluster.clock.advance(1)
+        assert [await each for each in coming] == 200 * [True]
+        assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 0, "b": 0, "c": -1}}

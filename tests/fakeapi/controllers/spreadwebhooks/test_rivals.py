@@ -1,0 +1,71 @@
+"""Whoever is not alone leaves a moment to others after each write, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from fakeapi.clock import VirtualClock
+from fakeapi.controllers.spreadwebhooks.rivals import (
+    LEAST_PAUSE_SECONDS,
+    MOST_PAUSE_SECONDS,
+    REMEMBERED_SECONDS,
+    Rivals,
+)
+
+
+async def waited(clock: VirtualClock, rivals: Rivals, uid: str) -> float:
+    """Give how long it takes until it is our turn."""
+    begun = clock.monotonic()
+    ends: list[float] = []
+
+    async def wait() -> None:
+        await rivals.give_way(uid)
+        ends.append(clock.monotonic())
+
+    waiting = asyncio.create_task(wait())
+    await clock.advance(REMEMBERED_SECONDS)
+    await waiting
+    return ends[0] - begun
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def rivals(clock: VirtualClock) -> Rivals:
+    return Rivals(clock, Random(0))
+
+
+async def test_who_is_alone_does_not_wait(clock: VirtualClock, rivals: Rivals) -> None:
+    rivals.wrote("one")
+    assert await waited(clock, rivals, "one") == 0
+
+
+async def test_who_is_not_alone_waits_after_each_write(clock: VirtualClock, rivals: Rivals) -> None:
+    rivals.notice("one")
+    assert await waited(clock, rivals, "one") == 0
+    rivals.notice("one")
+    rivals.wrote("one")
+    assert LEAST_PAUSE_SECONDS <= await waited(clock, rivals, "one") <= MOST_PAUSE_SECONDS
+    assert await waited(clock, rivals, "one") == 0
+
+
+async def test_others_do_not_wait(clock: VirtualClock, rivals: Rivals) -> None:
+    rivals.notice("one")
+    rivals.wrote("one")
+    rivals.wrote("other")
+    assert await waited(clock, rivals, "other") == 0
+
+
+async def test_who_has_not_been_noticed_for_long_is_not_there(
+    clock: VirtualClock, rivals: Rivals
+) -> None:
+    rivals.notice("one")
+    await clock.advance(REMEMBERED_SECONDS)
+    rivals.wrote("one")
+    assert await waited(clock, rivals, "one") == 0
