@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -61,35 +61,6 @@ def encode_status(status: model.Status) -> dict[str, Any]:
             version: _entries(subsets) for version, subsets in status.versions.items()
         }
     return document
-
-
-def reread_status(status: model.Status) -> model.Status:
-    """Give a status as it is read once it has been written: times are whole seconds."""
-    versions = {version: _reread(subsets) for version, subsets in status.versions.items()}
-    return replace(status, subsets=_reread(status.subsets), versions=versions)
-
-
-def _reread(subsets: Iterable[model.SubsetStatus]) -> tuple[model.SubsetStatus, ...]:
-    return tuple(
-        replace(
-            each,
-            creating=_whole(each.creating),
-            deleting=_whole(each.deleting),
-            conditions=tuple(map(_reread_condition, each.conditions)),
-        )
-        for each in subsets
-    )
-
-
-def _whole(moments: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: at_ns - at_ns % model.SECOND for name, at_ns in moments.items()}
-
-
-def _reread_condition(condition: model.Condition) -> model.Condition:
-    changed = condition.changed_ns
-    if changed is None:
-        return condition
-    return replace(condition, changed_ns=changed - changed % model.SECOND)
 
 
 def _document(raw: bytes) -> dict[str, Any]:

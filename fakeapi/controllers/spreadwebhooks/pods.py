@@ -39,7 +39,7 @@ from fakeapi.controllers.spreadwebhooks.reviews import (
 from fakeapi.controllers.spreadwebhooks.statuses import StatusWriter
 from fakeapi.controllers.spreadwebhooks.trying import TryingGround
 from policies.spreading.admitting import LET_THROUGH, Asking, admit_removal, release
-from policies.spreading.model import Spread, SpreadPod
+from policies.spreading.model import SECOND, Spread, SpreadPod
 from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
 from policies.spreading.quirks import SIMULATION_MISSING
 from policies.spreading.reconciling import SpreadRules
@@ -201,7 +201,9 @@ class PodWebhooks:
         return await self._ground.trial()
 
     def _asking(self, owners: Owners, target: Workload | None) -> Asking:
-        return Asking(owners, lambda _spread: target, self._clock.now_ns(), self._rules)
+        """Give what stands around a question, at a time that can be written as it is."""
+        now_ns = self._clock.now_ns()
+        return Asking(owners, lambda _spread: target, now_ns - now_ns % SECOND, self._rules)
 
 
 def _document(raw: msgspec.Raw) -> Document:

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from extender.kube.api_error import ApiError
-from extender.kube.workloadspread.spreads import WrittenSpread, reread_status
+from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.spreadanswers import Answer
 from policies.spreading.model import Status
 
-MOST_TOGETHER: Final = 8
+MOST_TOGETHER: Final = 64
 """How many pods share one write: deciding takes time, in which another process may write."""
 
 Decide = Callable[[WrittenSpread], Answer]
-"""Decides on the state of a WorkloadSpread."""
+"""Decides on the state of a WorkloadSpread; what time it is it says in whole seconds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +59,8 @@ async def decide_in_turn(
 ) -> tuple[Status | None, list[Coming]]:
     """Decide about pods, each on what the last one left.
 
+    That is read as it would be if it had been written, since times are whole seconds in both.
+
     Gives the status to write, None if there is none, and those that depend on its being written.
     The others are settled.
     """
@@ -66,7 +68,6 @@ async def decide_in_turn(
     depending: list[Coming] = []
     for each in together:
         if status is not None:
-            status = reread_status(status)
             current = replace(current, spread=replace(current.spread, status=status))
         [answer] = await asyncio.gather(_decided(each, current), return_exceptions=True)
         if isinstance(answer, BaseException):

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from extender.kube.decoding import ObjectError
 from extender.kube.workloadspread.spreads import (
     WrittenSpread,
     decode_spread,
     encode_status,
-    reread_status,
 )
 from policies.selectors import LabelSelector, Toleration, equals_all
 from policies.spreading.model import (
@@ -229,33 +226,3 @@ def test_a_subset_is_found_by_name() -> None:
     assert written.subset("") == {"maxReplicas": 1}
     with pytest.raises(KeyError):
         written.subset("b")
-
-
-NAMES = st.sampled_from("abc")
-MOMENTS = st.integers(0, 2**62)
-CONDITIONS = st.builds(
-    Condition,
-    NAMES,
-    st.sampled_from(["True", "False", "Unknown"]),
-    st.sampled_from(["", "Sufficient"]),
-    st.sampled_from(["", "0/2 nodes"]),
-    st.none() | MOMENTS,
-    st.integers(0, 3),
-)
-SUBSETS = st.builds(
-    SubsetStatus,
-    NAMES,
-    st.integers(-1, 3),
-    st.integers(0, 3),
-    st.dictionaries(NAMES, MOMENTS, max_size=2),
-    st.dictionaries(NAMES, MOMENTS, max_size=2),
-    st.lists(CONDITIONS, max_size=2).map(tuple),
-)
-LISTS = st.lists(SUBSETS, max_size=2).map(tuple)
-
-
-@given(st.builds(Status, st.integers(0, 3), LISTS, st.dictionaries(NAMES, LISTS, max_size=2)))
-def test_a_status_is_reread_as_if_it_had_been_written_and_read(status: Status) -> None:
-    assert (
-        reread_status(status) == decoded({**spread_json(), "status": encode_status(status)}).status
-    )
