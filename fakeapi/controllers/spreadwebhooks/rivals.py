@@ -3,9 +3,10 @@
 Between processes nothing but the resourceVersion keeps order. One that writes again and again,
 each time onto what it has just written itself, is never refused, and another one, which has to
 read anew whenever it is, always comes too late. So whoever has found out lately that it is not
-alone leaves a moment after each of its writes, in which others read and write.
+alone leaves time after each of its writes in which another can read and write, and reads itself
+before it writes again.
 
-Pods that come in that moment share the next write, so little is lost by it. Upstream's webhooks do
+Pods that come in that time share the next write, so little is lost by it. Upstream's webhooks do
 nothing of the kind.
 """
 
@@ -16,10 +17,13 @@ from typing import Final
 
 from extender.kube.clock import Clock
 
-REMEMBERED_SECONDS: Final = 1.0
+REMEMBERED_SECONDS: Final = 5.0
 """How long a process that has been noticed counts as being there."""
 LEAST_PAUSE_SECONDS: Final = 0.01
-MOST_PAUSE_SECONDS: Final = 0.02
+MOST_PAUSE_SECONDS: Final = 0.5
+PAUSE_FACTORS: Final = (2.0, 4.0)
+"""How long to wait by how long one's own write has taken: another takes as long to read, and as
+long again to write."""
 
 
 class Rivals:
@@ -37,12 +41,17 @@ class Rivals:
         self._noticed = {each: at for each, at in self._noticed.items() if _is_lately(at, now)}
         self._noticed[uid] = now
 
-    def wrote(self, uid: str) -> None:
-        """Note that we have written: now it is the others' turn, if there are any."""
-        now, noticed = self._clock.monotonic(), self._noticed.get(uid)
-        if noticed is not None and _is_lately(noticed, now):
-            pause = self._rng.uniform(LEAST_PAUSE_SECONDS, MOST_PAUSE_SECONDS)
-            self._theirs_until[uid] = now + pause
+    def around(self, uid: str) -> bool:
+        """Tell whether somebody else has been noticed lately."""
+        noticed = self._noticed.get(uid)
+        return noticed is not None and _is_lately(noticed, self._clock.monotonic())
+
+    def wrote(self, uid: str, seconds: float) -> None:
+        """Note that we have written, which took so long: now it is the others' turn, if any."""
+        if self.around(uid):
+            pause = seconds * self._rng.uniform(*PAUSE_FACTORS)
+            pause = max(LEAST_PAUSE_SECONDS, min(pause, MOST_PAUSE_SECONDS))
+            self._theirs_until[uid] = self._clock.monotonic() + pause
 
     async def give_way(self, uid: str) -> None:
         """Return when it is our turn again."""

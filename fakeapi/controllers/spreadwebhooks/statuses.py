@@ -120,6 +120,7 @@ class StatusWriter:
         uid = current.spread.uid
         if self._written.is_foreign(current):
             self._rivals.notice(uid)
+        begun = self._clock.monotonic()
         try:
             self._written.keep(await self._write(current, status))
         except ApiError as error:
@@ -134,7 +135,7 @@ class StatusWriter:
         except (MalformedError, ObjectError, TransportError) as error:
             fail(depending, error)
         else:
-            self._rivals.wrote(uid)
+            self._rivals.wrote(uid, self._clock.monotonic() - begun)
             for each in depending:
                 each.settle(each.answer)
 
@@ -151,9 +152,11 @@ class StatusWriter:
     ) -> WrittenSpread | None:
         """Give the newest state that is known here; None if there is none any more.
 
-        After a conflict, and if it is known to be overtaken, the server is asked.
+        After a conflict, if it is known to be overtaken, and as long as others write, too, the
+        server is asked.
         """
-        if not any(each.attempt for each in together):
+        again = any(each.attempt for each in together)
+        if not again and not self._rivals.around(found.spread.uid):
             seen = self._copies.index.get(found.spread.namespace, found.spread.name)
             known = None if seen is None else self._written.newest(seen)
             if known is None or not self._written.is_overtaken(known):

@@ -26,9 +26,9 @@ async def waited(clock: VirtualClock, rivals: Rivals, uid: str) -> float:
         ends.append(clock.monotonic())
 
     waiting = asyncio.create_task(wait())
-    await clock.advance(REMEMBERED_SECONDS)
+    await clock.advance(1)
     await waiting
-    return ends[0] - begun
+    return round(ends[0] - begun, 9)
 
 
 @pytest.fixture
@@ -42,23 +42,33 @@ def rivals(clock: VirtualClock) -> Rivals:
 
 
 async def test_who_is_alone_does_not_wait(clock: VirtualClock, rivals: Rivals) -> None:
-    rivals.wrote("one")
+    rivals.wrote("one", 0.1)
     assert await waited(clock, rivals, "one") == 0
 
 
-async def test_who_is_not_alone_waits_after_each_write(clock: VirtualClock, rivals: Rivals) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "least", "most"),
+    [
+        (0.0, LEAST_PAUSE_SECONDS, LEAST_PAUSE_SECONDS),
+        (0.02, 0.04, 0.08),
+        (10.0, MOST_PAUSE_SECONDS, MOST_PAUSE_SECONDS),
+    ],
+)
+async def test_who_is_not_alone_waits_after_each_write(
+    clock: VirtualClock, rivals: Rivals, seconds: float, least: float, most: float
+) -> None:
     rivals.notice("one")
     assert await waited(clock, rivals, "one") == 0
     rivals.notice("one")
-    rivals.wrote("one")
-    assert LEAST_PAUSE_SECONDS <= await waited(clock, rivals, "one") <= MOST_PAUSE_SECONDS
+    rivals.wrote("one", seconds)
+    assert least <= await waited(clock, rivals, "one") <= most
     assert await waited(clock, rivals, "one") == 0
 
 
 async def test_others_do_not_wait(clock: VirtualClock, rivals: Rivals) -> None:
     rivals.notice("one")
-    rivals.wrote("one")
-    rivals.wrote("other")
+    rivals.wrote("one", 0.1)
+    rivals.wrote("other", 0.1)
     assert await waited(clock, rivals, "other") == 0
 
 
@@ -66,6 +76,8 @@ async def test_who_has_not_been_noticed_for_long_is_not_there(
     clock: VirtualClock, rivals: Rivals
 ) -> None:
     rivals.notice("one")
+    assert rivals.around("one")
     await clock.advance(REMEMBERED_SECONDS)
-    rivals.wrote("one")
+    assert not rivals.around("one")
+    rivals.wrote("one", 0.1)
     assert await waited(clock, rivals, "one") == 0
