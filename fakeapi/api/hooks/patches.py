@@ -10,6 +10,7 @@ gopkg.in/evanphx/json-patch.v4 for the words.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ from fakeapi.api.patching import json_patch
 from fakeapi.api.reading import read_document
 from fakeapi.api.samejson import same_json
 from fakeapi.kinds import Kind
+from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS
 from fakeapi.store import Document
 
 
@@ -53,7 +55,7 @@ def patched(
     after = _apply(orjson.loads(orjson.dumps(before)), operations)
     _check_header(form, after)
     try:
-        read_document(form, after)
+        _read(kind, form, after, operations)
     except MismatchError as error:
         raise internal_error(str(error)) from None
     if same_json(after, before):
@@ -62,6 +64,66 @@ def patched(
     result.setdefault("metadata", {})
     apply_defaults(kind, result)
     return result
+
+
+def _read(kind: Kind, form: Kind, document: Document, operations: Sequence[Document]) -> None:
+    """Read a patched object; raises MismatchError."""
+    if form is kind and kind.custom is None and kind is not CUSTOM_RESOURCE_DEFINITIONS:
+        read_changes(kind, document, operations)
+    else:
+        read_document(form, document)
+
+
+def read_changes(kind: Kind, document: Document, operations: Sequence[Document]) -> None:
+    """Read those members of a built-in kind's object that operations have set.
+
+    All else has been read before, and would stay as it is. Raises MismatchError.
+    """
+    touched = _touched(operations)
+    if touched is None:
+        read_document(kind, document)
+        return
+    changed = {name: _part(document[name], touched[name]) for name in document if name in touched}
+    read_document(kind, changed)
+    for name, members in touched.items():
+        if not members or name not in changed:
+            _take(document, changed, (name,))
+        elif changed[name] is not document[name]:
+            _take(document[name], changed[name], members)
+
+
+def _touched(operations: Sequence[Document]) -> dict[str, set[str]] | None:
+    """Give the members of the object that are set, with those of their own, none for all of them.
+
+    None: it is not so simple.
+    """
+    touched: dict[str, set[str]] = {}
+    whole: set[str] = set()
+    for operation in operations:
+        root, *steps = str(operation.get("path")).split("/")
+        if operation.get("op") not in ("add", "replace") or root or not steps:
+            return None
+        name, *below = (step.replace("~1", "/").replace("~0", "~") for step in steps)
+        touched.setdefault(name, set()).update(below[:1])
+        if not below:
+            whole.add(name)
+    return {name: set() if name in whole else members for name, members in touched.items()}
+
+
+def _part(value: Any, members: set[str]) -> Any:
+    """Give these members of a map, in its order; all of it if none are named."""
+    if not members or not isinstance(value, dict):
+        return value
+    return {name: item for name, item in value.items() if name in members}
+
+
+def _take(target: Document, changed: Document, names: Iterable[str]) -> None:
+    """Take over what has become of members."""
+    for name in names:
+        if name in changed:
+            target[name] = changed[name]
+        else:
+            target.pop(name, None)
 
 
 def _apply(document: Any, operations: list[Document]) -> Document:

@@ -12,6 +12,7 @@ import re
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -85,6 +86,7 @@ def is_date(text: str) -> bool:
     return 1 <= month <= 12 and 1 <= day <= last
 
 
+@lru_cache(maxsize=1_024)  # times are whole seconds, so many things have the same
 def is_datetime(text: str) -> bool:
     """Tell whether a text is a date and a time with its zone, as RFC 3339 writes them."""
     date, t, time = text.lower().partition("t")

@@ -1,0 +1,111 @@
+"""What a patch has set is read as if all of the object were read again."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fakeapi.api.decoding import MismatchError
+from fakeapi.api.errors import StatusError
+from fakeapi.api.hooks.patches import read_changes
+from fakeapi.api.patching import json_patch
+from fakeapi.api.reading import read_document
+from fakeapi.kinds import BUILTIN
+from fakeapi.kinds.builtin import PODS
+
+Document = dict[str, Any]
+
+MAPS = next(kind for kind in BUILTIN.all if kind.resource == "configmaps")
+POD: Document = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"name": "p", "labels": {"a": "b"}},
+    "spec": {
+        "containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}],
+        "tolerations": [{"key": "k"}],
+    },
+}
+MAP: Document = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
+PATHS = (
+    "/data",
+    "/data/a",
+    "/data/b~1c",
+    "/metadata/annotations",
+    "/metadata/labels",
+    "/metadata/labels/a",
+    "/metadata/more",
+    "/more",
+    "/spec",
+    "/spec/affinity",
+    "/spec/containers/0/image",
+    "/spec/containers/0/resources/limits/cpu",
+    "/spec/containers/-",
+    "/spec/hostNetwork",
+    "/spec/tolerations",
+    "/status",
+)
+VALUES = st.sampled_from(
+    [
+        None,
+        True,
+        7,
+        "1000m",
+        "text",
+        [],
+        {},
+        {"x": "y"},
+        {"x": None},
+        {"hostname": "h", "more": 1},
+        {"nodeAffinity": {"more": {}}},
+        [{"name": "d", "more": 1}],
+        [{"key": "k", "operator": "Exists"}],
+        {"containers": [{"name": "e", "resources": {"requests": {"cpu": "1000m"}}}]},
+    ]
+)
+OPERATIONS = st.lists(
+    st.builds(
+        lambda op, path, value: {"op": op, "path": path, "value": value},
+        st.sampled_from(["add", "replace"]),
+        st.sampled_from(PATHS),
+        VALUES,
+    ),
+    max_size=3,
+)
+REMOVING = [{"op": "remove", "path": "/spec/tolerations/0"}]
+MOVING = [{"op": "move", "from": "/metadata/labels", "path": "/metadata/annotations"}]
+
+
+def patched(document: Document, operations: list[Document]) -> Document | None:
+    """Give what can be patched at all; None if it cannot."""
+    try:
+        after = json_patch(deepcopy(document), deepcopy(operations))
+    except StatusError:
+        return None
+    assert isinstance(after, dict)
+    return after
+
+
+def outcome(read: Any, document: Document) -> Document | str:
+    """Give a document as it is read, or why it cannot be."""
+    try:
+        read(document)
+    except MismatchError as error:
+        return str(error)
+    return document
+
+
+@given(st.sampled_from([(PODS, POD), (MAPS, MAP)]), OPERATIONS)
+@example((PODS, POD), REMOVING)
+@example((PODS, POD), MOVING)
+def test_reading_what_has_been_set_is_reading_all(of: Any, operations: list[Document]) -> None:
+    kind, document = of
+    read_document(kind, document := deepcopy(document))
+    one, two = patched(document, operations), patched(document, operations)
+    if one is None or two is None:
+        return
+    changes = outcome(lambda each: read_changes(kind, each, operations), one)
+    whole = outcome(lambda each: read_document(kind, each), two)
+    assert changes == whole
