@@ -84,7 +84,9 @@ class Errands:
             attempts.answers |= dict(zip(calls, answers, strict=True))
 
     async def _make_all(self, calls: Sequence[OutCall]) -> Sequence[bytes | OutCallError]:
-        if len(calls) == 1:  # which needs no task of its own
+        if len(calls) == 1 and calls[0].hook is None:
+            # One call needs no task. One that goes no further than this process takes its turn
+            # all the same: others hear of what has happened meanwhile.
             return [await self._make(calls[0])]
         return await asyncio.gather(*(self._make(call) for call in calls))
 
