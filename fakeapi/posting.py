@@ -149,11 +149,12 @@ async def _connect(place: Place) -> _Connection:
     loop = asyncio.get_running_loop()
     addresses = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
     trouble: OSError | None = None
+    name = place.name if place.tls else None
     for *_, address in addresses:
-        secured = {"ssl": place.tls, "server_hostname": place.name} if place.tls else {}
+        to = str(address[0]), place.port
         try:
             _, made = await loop.create_connection(
-                _Connection, str(address[0]), place.port, **secured
+                _Connection, *to, ssl=place.tls, server_hostname=name
             )
         except ssl.SSLError:
             raise

@@ -47,7 +47,7 @@ PATHS = (
     "/spec/tolerations",
     "/status",
 )
-VALUES = st.sampled_from(
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
     [
         None,
         True,
