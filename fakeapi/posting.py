@@ -46,9 +46,10 @@ class Place:
 
 
 class Poster:
-    """Posts on connections that are used again; to be closed."""
+    """Posts on connections that are used again within ``kept_seconds``; to be closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept_seconds: float = KEPT_SECONDS) -> None:
+        self._kept_seconds = kept_seconds
         self._idle: dict[Place, list[_Connection]] = {}
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -105,19 +106,19 @@ class Poster:
         connection.idle_since = loop.time()
         self._idle.setdefault(place, []).append(connection)
         if self._sweeping is None:
-            self._sweeping = loop.call_later(KEPT_SECONDS, self._sweep)
+            self._sweeping = loop.call_later(self._kept_seconds, self._sweep)
 
     def _sweep(self) -> None:
         """Close what has been idle for too long; come again as long as there is anything."""
         loop = asyncio.get_running_loop()
-        oldest = loop.time() - KEPT_SECONDS
+        oldest = loop.time() - self._kept_seconds
         for connection in [each for several in self._idle.values() for each in several]:
             if connection.idle_since <= oldest:
                 connection.close()
         kept = {place: [c for c in idle if c.is_open] for place, idle in self._idle.items()}
         self._idle = {place: idle for place, idle in kept.items() if idle}
         again = bool(self._idle)
-        self._sweeping = loop.call_later(KEPT_SECONDS / 2, self._sweep) if again else None
+        self._sweeping = loop.call_later(self._kept_seconds / 2, self._sweep) if again else None
 
 
 @dataclass(frozen=True, slots=True)
