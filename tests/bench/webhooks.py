@@ -10,6 +10,7 @@ since one WorkloadSpread has its pods tried on them.
   not: 50 at a time, those of one ReplicaSet, which is what people wait for, or each of another
   WorkloadSpread, which is what a process can spare least; and one at a time. The controller runs,
   and follows. Where the subset has a limit, what waits to be counted shares writes of a status.
+- The same with a webhook that says yes and does nothing: no webhook can cost less.
 - Two processes are asked by turns about one WorkloadSpread, 50 at a time.
 """
 
