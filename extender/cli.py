@@ -1,4 +1,4 @@
-"""The commands that need no fakeapi: ``serve``, ``explain`` and ``advise``.
+"""The commands that need no fakeapi: ``serve``, ``check-config``, ``explain``, ``advise``, ``record``.
 
 :func:`build` gives the command line; whoever has an embedded cluster to offer passes in how to
 start one. Every mistake of the user ends with exit code 2 and one line on stderr.
@@ -54,6 +54,7 @@ from extender.options import (
     show,
     split,
 )
+from extender.recording import command as recording
 from extender.replicafile import ReplicaFileError, load_replicas
 from extender.serving import Running, running, spare_collections
 from extender.spreadfiles import SpreadFileError
@@ -117,6 +118,7 @@ def build(embed: Embed) -> typer.Typer:
     advise.command("eviction", epilog=example(ADVISE_EXAMPLE))(advise_eviction)
     app.command("check-config", epilog=example("check-config reprieve.yaml"))(_check_config)
     app.command("serve", epilog=example("serve --embedded demo --port 0"))(_serve_command(embed))
+    app.command("record", epilog=recording.EXAMPLE)(recording.record_events)
     return app
 
 

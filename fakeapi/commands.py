@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from extender.cli import Embedded, build, run
 from extender.config import ConfigError
-from extender.recording import command as recording
 from extender.spreadcommands import validate_commands
 from fakeapi import replaycommand, standalone
 from fakeapi.api.podspecs import pod_spec_faults
@@ -41,7 +40,6 @@ def run_commands() -> None:
     app = build(embedded_cluster)
     app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
     app.command("controllers", epilog=standalone.EXAMPLE)(standalone.run_controllers)
-    app.command("record", epilog=recording.EXAMPLE)(recording.record_events)
     app.command("replay", epilog=replaycommand.EXAMPLE)(replaycommand.replay_events)
     app.add_typer(validate_commands(pod_spec_faults), name="validate")
     app.command("demo", epilog=demo.EXAMPLE)(demo.show_demo)

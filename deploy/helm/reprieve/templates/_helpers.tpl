@@ -1,0 +1,70 @@
+{{- define "reprieve.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{ .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+{{- end -}}
+
+{{- define "reprieve.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "reprieve.labels" -}}
+{{ include "reprieve.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "reprieve.metadata" -}}
+name: {{ include "reprieve.name" . }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "reprieve.labels" . | nindent 2 }}
+{{- end -}}
+
+{{- define "reprieve.clusterMetadata" -}}
+name: {{ include "reprieve.name" . }}
+labels:
+  {{- include "reprieve.labels" . | nindent 2 }}
+{{- end -}}
+
+{{- define "reprieve.tls" -}}
+{{- if ne .Values.tls.mode "none" }}true{{ end -}}
+{{- end -}}
+
+{{- define "reprieve.scheme" -}}
+{{- if include "reprieve.tls" . }}HTTPS{{ else }}HTTP{{ end -}}
+{{- end -}}
+
+{{- define "reprieve.host" -}}
+{{ include "reprieve.name" . }}.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{/* The configuration file: config, and what the other values say in it. */}}
+{{- define "reprieve.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- if .Values.policy -}}
+{{- $_ := set $config "policy" "/etc/reprieve/policy.yaml" -}}
+{{- end -}}
+{{- if include "reprieve.tls" . -}}
+{{- $tls := dict "certificate" "/tls/tls.crt" "key" "/tls/tls.key" -}}
+{{- if .Values.tls.clients.verify -}}
+{{- $_ := set $tls "clientCA" "/tls/ca.crt" -}}
+{{- $_ := set $tls "allowedClientNames" .Values.tls.clients.allowedNames -}}
+{{- end -}}
+{{- $_ := set $config "tls" $tls -}}
+{{- else -}}
+{{- $_ := set $config "allowPlainHTTP" true -}}
+{{- end -}}
+{{ toYaml $config }}
+{{- end -}}
+
+{{/* After SIGTERM: endpoints catch up, 10 s for requests, 5 s for Events, and as much again to spare. */}}
+{{- define "reprieve.grace" -}}
+{{ add (ceil (.Values.config.shutdownDelaySeconds | default 0 | float64)) 25 }}
+{{- end -}}

@@ -1,0 +1,150 @@
+"""The chart and the kustomize directories as objects, and what is written from the chart.
+
+    python -m tests.deploy.charts
+
+writes anew what is kept equal: the part of ``values.schema.json`` that repeats our configuration, and
+everything below ``deploy/kustomize`` but the kustomizations themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from extender.config import Config
+from tests.e2e.clients import programs
+
+DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+CHART: Final = DEPLOY / "helm" / "reprieve"
+KUSTOMIZE: Final = DEPLOY / "kustomize"
+SCHEMA: Final = CHART / "values.schema.json"
+RELEASE: Final = "reprieve"
+NAMESPACE: Final = "kube-system"
+
+ISSUER: Final = {"tls": {"mode": "cert-manager", "certManager": {"issuerRef": {"name": "ca"}}}}
+MONITORED: Final = {
+    "monitoring": {part: {"create": True} for part in ("serviceMonitor", "prometheusRule", "dashboard")}
+}
+
+_HELMS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
+_SAID_ELSEWHERE: Final = ("tls", "allowPlainHTTP")
+_OVERLAYS: Final = {
+    "cert-manager": (ISSUER, ("Certificate",)),
+    "monitoring": (MONITORED, ("ServiceMonitor", "PrometheusRule")),
+}
+
+Document = dict[str, Any]
+
+
+class RefusedError(Exception):
+    """helm refused values; the text is what it said."""
+
+
+def rendered(values: Mapping[str, Any] | None = None, release: str = RELEASE) -> list[Document]:
+    """Render the chart without a server. Raises RefusedError."""
+    with TemporaryDirectory(prefix="values-") as home:
+        file = Path(home) / "values.json"
+        file.write_text(json.dumps(values or {}))
+        command = [programs("1.37")["helm"], "template", release, CHART, "-n", NAMESPACE, "-f", file]
+        done = subprocess.run(
+            list(map(str, command)), env={"HOME": home, "PATH": os.environ["PATH"]},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        raise RefusedError(done.stderr)
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def kustomized(directory: str) -> list[Document]:
+    """Give what a directory below deploy/kustomize makes."""
+    command = [programs("1.37")["kubectl"], "kustomize", KUSTOMIZE / directory]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def only(kind: str, documents: Sequence[Document]) -> Document:
+    """Give the only object of a kind."""
+    [found] = [each for each in documents if each["kind"] == kind]
+    return found
+
+
+def without_helm(document: Document) -> Document:
+    """Give an object without what only helm says in it, and without what changes with its configuration:
+    the checksum here, the name of the ConfigMap there.
+    """
+    text = json.dumps(document)
+    read: Document = json.loads(text)
+    labels = read["metadata"].get("labels", {})
+    for label in _HELMS:
+        labels.pop(label, None)
+    if read["kind"] == "Deployment":
+        template = read["spec"]["template"]
+        template["metadata"].get("annotations", {}).pop("checksum/config", None)
+        if not template["metadata"].get("annotations", True):
+            del template["metadata"]["annotations"]
+        [config] = [each for each in template["spec"]["volumes"] if each["name"] == "config"]
+        config["configMap"]["name"] = RELEASE
+    if read["kind"] == "ConfigMap" and read["metadata"]["name"].startswith(f"{RELEASE}-"):
+        suffix = read["metadata"]["name"].removeprefix(f"{RELEASE}-")
+        read["metadata"]["name"] = f"{RELEASE}-{suffix}" if suffix == "dashboard" else RELEASE
+    return read
+
+
+def schema() -> Document:
+    """Give the schema of values, with the configuration's as Config has it now."""
+    read: Document = json.loads(SCHEMA.read_text())
+    _, parts = msgspec.json.schema_components(
+        [Config], schema_hook=_anything, ref_template="#/$defs/{name}"
+    )
+    for key in _SAID_ELSEWHERE:
+        del parts["Config"]["properties"][key]
+    del parts["Tls"]
+    return {**read, "$defs": json.loads(json.dumps(parts))}
+
+
+def _anything(_: type) -> Document:
+    """Let pass what plugins and selectors take: that is for ``check-config`` to say."""
+    return {"description": "as kube-scheduler's configuration has it"}
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Give what is written from the chart and from Config: each file, and its text."""
+    yield SCHEMA, json.dumps(schema(), indent=2) + "\n"
+    plain = rendered()
+    config = only("ConfigMap", plain)
+    yield KUSTOMIZE / "base" / "reprieve.yaml", config["data"]["reprieve.yaml"]
+    for document in plain:
+        if document["kind"] != "ConfigMap":
+            yield _file("base", document), _text(document)
+    for overlay, (values, kinds) in _OVERLAYS.items():
+        for document in rendered(values):
+            if document["kind"] in kinds:
+                yield _file(f"overlays/{overlay}", document), _text(document)
+    dashboard = CHART / "files" / "reprieve.json"
+    yield KUSTOMIZE / "overlays" / "monitoring" / "reprieve.json", dashboard.read_text()
+
+
+def _file(directory: str, document: Document) -> Path:
+    return KUSTOMIZE / directory / f"{document['kind'].lower()}.yaml"
+
+
+def _text(document: Document) -> str:
+    return yaml.safe_dump(without_helm(document), sort_keys=False, width=10_000)
+
+
+def main() -> None:
+    """Write the files."""
+    for path, text in files():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

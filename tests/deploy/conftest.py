@@ -1,0 +1,28 @@
+"""The image, built once, and networks with a cluster in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.image import DOCKERFILE, ROOT, Image, build
+from tests.deploy.network import Network, network
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """What our Dockerfile leads to; its tree is there to be looked at, and to be run."""
+    with network():  # asks for what running it takes
+        work = tmp_path_factory.mktemp("image")
+    for directory in work.parents[:2]:
+        directory.chmod(0o755)
+    return build(DOCKERFILE, ROOT, work)
+
+
+@pytest.fixture
+def net() -> Iterator[Network]:
+    """A network of the test's own."""
+    with network() as there:
+        yield there

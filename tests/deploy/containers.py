@@ -1,0 +1,177 @@
+"""What a kubelet makes of a pod's template: files, a user, a process, probes; here for its only container."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tests.deploy.cluster import PORT, SYSTEM, Cluster
+from tests.deploy.image import Image
+from tests.deploy.network import Answer, Caller
+from tests.deploy.room import Mount, Room, User
+
+ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+PATIENCE_SECONDS: Final = 60.0
+
+_BETWEEN_SECONDS: Final = 0.1
+_READABLE: Final = 0o644
+
+Document = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Container:
+    """A container that runs, of a pod with the spec ``pod``; it prints into ``log``."""
+
+    cluster: Cluster
+    pod: Document
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def spec(self) -> Document:
+        """What the template says of it."""
+        only: Document = self.pod["containers"][0]
+        return only
+
+    def port(self, name: str | int) -> int:
+        """Give a port by its name, or by itself."""
+        numbers = {port["name"]: int(port["containerPort"]) for port in self.spec["ports"]}
+        return numbers[name] if isinstance(name, str) else name
+
+    def probe(self, name: str) -> Answer:
+        """Ask as a kubelet does, which takes any certificate for good."""
+        asked = self.spec[name]["httpGet"]
+        caller = Caller("" if asked["scheme"] == "HTTPS" else None)
+        return self.cluster.network.ask(self.port(asked["port"]), asked["path"], caller=caller)
+
+    def wait_ready(self) -> None:
+        """Return once the readiness probe succeeds."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (answer := self.probe("readinessProbe")).status != 200:
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < deadline, f"{answer}\n{self.said()}"
+            time.sleep(_BETWEEN_SECONDS)
+
+    def stop(self) -> int:
+        """End it as a kubelet does, and give its exit code; it must not need to be killed."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(self.pod["terminationGracePeriodSeconds"])
+
+    def said(self) -> str:
+        """Give what it has printed."""
+        return self.log.read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """Runs containers of ``image``; ``work`` is a directory for their volumes.
+
+    ``hosts`` stands in for the cluster's DNS and for services: names of 127.0.0.1.
+    """
+
+    cluster: Cluster
+    image: Image
+    work: Path
+    hosts: Sequence[str] = ()
+    programs: Mapping[str, Path] = field(default_factory=dict)
+
+    def room(self, pod: Document) -> Room:
+        """Give what the container of a pod's spec sees of the world."""
+        [container] = pod["containers"]
+        context = {**pod.get("securityContext", {}), **container.get("securityContext", {})}
+        user = _user(context, self.image.user)
+        assert user.uid != 0 or not context.get("runAsNonRoot"), "it would run as root"
+        return Room(
+            self.image.tree,
+            user=user,
+            mounts=list(self._mounts(pod, container, user)),
+            environment=self._environment(container),
+            directory=container.get("workingDir", self.image.directory),
+            hosts=self.hosts,
+            programs=self.programs,
+            read_only=context.get("readOnlyRootFilesystem", False),
+            confined=context.get("capabilities") == {"drop": ["ALL"]}
+            and not context.get("allowPrivilegeEscalation", True),
+        )
+
+    def command(self, pod: Document) -> list[str]:
+        """Give what the container of a pod's spec runs."""
+        [container] = pod["containers"]
+        if "command" in container:
+            return [*container["command"], *container.get("args", ())]
+        return [*self.image.entrypoint, *container.get("args", self.image.command)]
+
+    @contextmanager
+    def running(self, pod: Document) -> Iterator[Container]:
+        """Run the container of a pod's spec, until the block ends."""
+        log = self.work / "log"
+        inside = self.cluster.network.inside(*self.room(pod).command(*self.command(pod)))
+        with log.open("wb") as output, subprocess.Popen(
+            inside, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        ) as process:
+            try:
+                yield Container(self.cluster, pod, process, log)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    def _environment(self, container: Document) -> dict[str, str]:
+        given = {each["name"]: each["value"] for each in container.get("env", ())}
+        services = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(PORT)}
+        return {**self.image.environment, **services, **given}
+
+    def _mounts(self, pod: Document, container: Document, user: User) -> Iterator[Mount]:
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        for mount in container["volumeMounts"]:
+            directory = self.work / mount["name"]
+            self._fill(directory, volumes[mount["name"]], user)
+            yield Mount(directory, mount["mountPath"], writable=not mount.get("readOnly"))
+        account = self.work / "account"
+        token = self.cluster.kubectl("create", "token", pod["serviceAccountName"], "-n", SYSTEM)
+        files = {
+            "token": token.encode(),
+            "ca.crt": b64decode(self.cluster.authority),
+            "namespace": SYSTEM.encode(),
+        }
+        _write(account, files, _READABLE, user)
+        yield Mount(account, ACCOUNT)
+
+    def _fill(self, directory: Path, volume: Document, user: User) -> None:
+        if "configMap" in volume:
+            data = self.cluster.get("configmap", volume["configMap"]["name"])["data"]
+            _write(directory, {key: text.encode() for key, text in data.items()}, _READABLE, user)
+            return
+        secret = volume["secret"]
+        data = self.cluster.get("secret", secret["secretName"])["data"]
+        chosen = secret.get("items", [{"key": key, "path": key} for key in data])
+        files = {item["path"]: b64decode(data[item["key"]]) for item in chosen}
+        _write(directory, files, secret.get("defaultMode", _READABLE), user)
+
+
+def _user(context: Document, otherwise: User) -> User:
+    group = context.get("fsGroup")
+    return User(
+        context.get("runAsUser", otherwise.uid),
+        context.get("runAsGroup", otherwise.gid),
+        [] if group is None else [group],
+    )
+
+
+def _write(directory: Path, files: Mapping[str, bytes], mode: int, user: User) -> None:
+    """Write a volume's files: root's, and the volumes' group's."""
+    directory.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = directory / name
+        path.touch(mode=0o600)
+        path.write_bytes(content)
+        os.chown(path, 0, user.groups[0] if user.groups else 0)
+        path.chmod(mode)

@@ -1,0 +1,119 @@
+"""A network that holds nothing but its own loopback, where ports are free and may be what manifests say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+_UP: Final = """
+import fcntl, socket, struct, sys
+with socket.socket() as any_socket:
+    fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+print("up", flush=True)
+sys.stdin.read()
+"""
+_ASK: Final = """
+import json, ssl, sys
+from http.client import HTTPConnection, HTTPSConnection
+asked = json.load(sys.stdin)
+address = asked["host"], asked["port"]
+if asked["ca"] is None:
+    connection = HTTPConnection(*address, timeout=20)
+else:
+    context = ssl.create_default_context(cadata=asked["ca"] or None)
+    if not asked["ca"]:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if asked["pair"]:
+        context.load_cert_chain(asked["pair"])
+    connection = HTTPSConnection(*address, timeout=20, context=context)
+body = None if asked["body"] is None else json.dumps(asked["body"])
+try:
+    connection.request(asked["method"], asked["path"], body)
+    answer = connection.getresponse()
+    json.dump([answer.status, answer.read().decode()], sys.stdout)
+except OSError as error:
+    json.dump([0, str(error)], sys.stdout)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a request; status 0: no answer, and the text says why."""
+
+    status: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """How one asks: the authority that is trusted (None: plainly; "": whoever it is), and a file with a
+    certificate of one's own and its key.
+    """
+
+    authority: str | None = None
+    pair: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network; ``inside`` makes a command one that runs there."""
+
+    holder: int
+
+    def inside(self, *command: str) -> list[str]:
+        return ["nsenter", f"--net=/proc/{self.holder}/ns/net", "--", *command]
+
+    def run(
+        self, *command: str, environment: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> str:
+        """Run a command to its end, and give what it printed; it has to end well."""
+        done = subprocess.run(
+            self.inside(*command), env=environment, input=stdin, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def ask(
+        self, port: int, path: str, body: Any = None, caller: Caller = Caller(), host: str = "127.0.0.1"
+    ) -> Answer:
+        """Ask somebody in the network; with a body it is a POST."""
+        asked = {
+            "host": host,
+            "port": port,
+            "path": path,
+            "method": "GET" if body is None else "POST",
+            "body": body,
+            "ca": caller.authority,
+            "pair": caller.pair,
+        }
+        told = self.run(sys.executable, "-I", "-c", _ASK, stdin=json.dumps(asked))
+        return Answer(*json.loads(told))
+
+
+@contextmanager
+def network() -> Iterator[Network]:
+    """Have a network of one's own until the block ends.
+
+    That takes the administrator of this machine; skips the test for others, but not in CI.
+    """
+    if os.geteuid() != 0:
+        assert "CI" not in os.environ, "what manifests say can only be set up by root"
+        pytest.skip("what manifests say can only be set up by root")
+    command = ["unshare", "--net", "--", sys.executable, "-I", "-c", _UP]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.readline() == b"up\n"
+        try:
+            yield Network(holder.pid)
+        finally:
+            holder.stdin.close()

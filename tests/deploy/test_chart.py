@@ -1,0 +1,182 @@
+"""The chart: what it renders, what it refuses, and what is kept equal to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from extender.config import Config
+from tests.deploy.charts import (
+    DEPLOY,
+    ISSUER,
+    MONITORED,
+    Document,
+    RefusedError,
+    files,
+    kustomized,
+    only,
+    rendered,
+    without_helm,
+)
+
+EVERYTHING: Final[Document] = {
+    **ISSUER,
+    **MONITORED,
+    "fullnameOverride": "extender",
+    "image": {"repository": "registry.example/reprieve", "tag": "1", "pullSecrets": [{"name": "pull"}]},
+    "config": {"events": True, "search": "cluster", "upstream": "1.34", "shutdownDelaySeconds": 7.5},
+    "policy": {"name": "mine", "protect": [{"name": "system", "namespaces": ["kube-system"]}]},
+    "service": {"clusterIP": "10.96.0.77", "sessionAffinity": "ClientIP", "annotations": {"a": "b"}},
+    "serviceAccount": {"annotations": {"a": "b"}},
+    "priorityQuota": {"create": True},
+    "podAnnotations": {"a": "b"},
+    "podLabels": {"a": "b"},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "affinity": {"nodeAffinity": {}},
+    "networkPolicy": {
+        "schedulerCIDRs": ["10.0.0.0/28", "fd00::/64"],
+        "apiServer": {"cidrs": ["10.96.0.1/32"], "ports": [443]},
+    },
+}
+
+
+def spec(documents: list[Document]) -> Document:
+    pod: Document = only("Deployment", documents)["spec"]["template"]["spec"]
+    return pod
+
+
+def test_what_is_written_from_the_chart_is_up_to_date() -> None:
+    stale = [str(path) for path, text in files() if path.read_text() != text]
+    assert not stale, "python -m tests.deploy.charts writes them anew"
+
+
+def test_nothing_lies_about_in_kustomize_that_is_not_written_from_the_chart() -> None:
+    written = {path for path, _ in files()}
+    there = {path for path in (DEPLOY / "kustomize").rglob("*") if path.is_file()}
+    assert {path.name for path in there - written} == {"kustomization.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("directory", "values"),
+    [("base", {}), ("overlays/cert-manager", ISSUER), ("overlays/monitoring", MONITORED)],
+)
+def test_kustomize_makes_what_the_chart_makes(directory: str, values: Document) -> None:
+    assert by_name(kustomized(directory)) == by_name(rendered(values))
+
+
+def by_name(documents: list[Document]) -> dict[tuple[str, str], Document]:
+    plain = [without_helm(document) for document in documents]
+    return {(each["kind"], each["metadata"]["name"]): each for each in plain}
+
+
+def test_the_checksum_follows_the_configuration_and_the_policy() -> None:
+    checksums = {
+        only("Deployment", rendered(values))["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        for values in ({}, {"config": {"search": "cluster"}}, {"policy": {"name": "mine"}}, ISSUER)
+    }
+    assert len(checksums) == 3  # who issues the certificate is no matter of the pods
+
+
+def test_what_it_may_do_is_what_is_documented() -> None:
+    documented = yaml.safe_load((DEPLOY / "rbac.yaml").read_text())["rules"]
+    assert only("ClusterRole", rendered())["rules"] == documented
+
+
+def test_events_are_written_only_if_they_are_wanted() -> None:
+    rules = only("ClusterRole", rendered({"config": {"events": True}}))["rules"]
+    assert [rule for rule in rules if set(rule["verbs"]) - {"get", "list", "watch"}] == [
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
+    ]
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
+def test_pods_keep_to_the_restricted_standard(values: Document) -> None:
+    pod = spec(rendered(values))
+    [container] = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+    assert all({"configMap", "secret"} & set(volume) for volume in pod["volumes"])
+    assert all("hostPort" not in port for port in container["ports"])
+
+
+@pytest.mark.parametrize(("delay", "grace"), [(0, 25), (5, 30), (7.5, 33), (60, 85)])
+def test_pods_are_given_the_time_that_they_take_to_stop(delay: float, grace: int) -> None:
+    pod = spec(rendered({"config": {"shutdownDelaySeconds": delay}}))
+    assert pod["terminationGracePeriodSeconds"] == grace
+
+
+def test_every_replica_is_spread_and_only_one_goes_at_a_time() -> None:
+    documents = rendered()
+    deployment = only("Deployment", documents)
+    labels = deployment["spec"]["selector"]["matchLabels"]
+    assert deployment["spec"]["replicas"] == 2
+    assert labels.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    spread = spec(documents)["topologySpreadConstraints"]
+    assert [each["labelSelector"]["matchLabels"] for each in spread] == [labels, labels]
+    budget = only("PodDisruptionBudget", documents)["spec"]
+    assert (budget["selector"]["matchLabels"], budget["maxUnavailable"]) == (labels, 1)
+    assert only("NetworkPolicy", documents)["spec"]["podSelector"]["matchLabels"] == labels
+    assert only("Service", documents)["spec"]["selector"] == labels
+    assert spec(documents)["priorityClassName"] == "system-cluster-critical"
+
+
+def test_only_those_who_are_named_get_in_if_any_are() -> None:
+    [open_to_all] = only("NetworkPolicy", rendered())["spec"]["ingress"]
+    assert "from" not in open_to_all
+    [named] = only("NetworkPolicy", rendered(EVERYTHING))["spec"]["ingress"]
+    assert [each.get("ipBlock", {}).get("cidr") for each in named["from"]] == [
+        "10.0.0.0/28", "fd00::/64", None, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ({"replica": 3}, "replica"),
+        ({"replicas": "3"}, "replicas"),
+        ({"config": {"serach": "cluster"}}, "serach"),
+        ({"config": {"search": "all"}}, "config.search"),
+        ({"config": {"deadlineMilliseconds": {"filter": 0}}}, "config.deadlineMilliseconds.filter"),
+        ({"config": {"degraded": {"late": {"filter": "guess"}}}}, "config.degraded.late.filter"),
+        ({"config": {"tls": {"certificate": "a", "key": "b"}}}, "tls"),
+        ({"config": {"allowPlainHTTP": True}}, "allowPlainHTTP"),
+        ({"tls": {"mode": "self-signed"}}, "tls.mode"),
+        ({"tls": {"mode": "cert-manager"}}, "tls.certManager.issuerRef.name"),
+        ({"tls": {"mode": "none", "clients": {"verify": True}}}, "tls.clients.verify"),
+        ({"tls": {"clients": {"allowedNames": ["a"]}}}, "tls.clients.allowedNames"),
+        ({"service": {"port": 0}}, "service.port"),
+        ({"networkPolicy": {"schedulerCIDRs": ["10.0.0.1"]}}, "networkPolicy.schedulerCIDRs"),
+        ({"podDisruptionBudget": {"maxUnavailable": "most"}}, "podDisruptionBudget.maxUnavailable"),
+        ({"monitoring": {"prometheusRule": {"slowSeconds": 0}}}, "monitoring.prometheusRule.slowSeconds"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_values_that_nobody_can_have_meant_are_refused(values: dict[str, Any], place: str) -> None:
+    with pytest.raises(RefusedError, match=place):
+        rendered(values)
+
+
+def test_every_value_that_there_is_can_be_given(tmp_path: Path) -> None:
+    documents = rendered(EVERYTHING)
+    config = only("ConfigMap", [each for each in documents if "dashboard" not in each["metadata"]["name"]])
+    (tmp_path / "reprieve.yaml").write_text(config["data"]["reprieve.yaml"])
+    read = yaml.safe_load(config["data"]["reprieve.yaml"])
+    assert read["policy"] == "/etc/reprieve/policy.yaml"
+    assert yaml.safe_load(config["data"]["policy.yaml"]) == EVERYTHING["policy"]
+    assert read["tls"] == {"certificate": "/tls/tls.crt", "key": "/tls/tls.key"}
+    assert (read["upstream"], read["events"]) == ("1.34", True)
+    certificate = only("Certificate", documents)["spec"]
+    assert certificate["dnsNames"][0] == "extender.kube-system.svc"
+    assert certificate["ipAddresses"] == ["10.96.0.77"]
+    assert only("ResourceQuota", documents)["spec"]["hard"] == {"pods": "10"}
+    assert Config().port == read["port"]
