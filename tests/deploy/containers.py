@@ -16,7 +16,7 @@ from typing import Any, Final
 from tests.deploy.cluster import PORT, SYSTEM, Cluster
 from tests.deploy.image import Image
 from tests.deploy.network import Answer, Caller
-from tests.deploy.room import Mount, Room, User
+from tests.deploy.room import Mount, Room, User, site_packages
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 PATIENCE_SECONDS: Final = 60.0
@@ -98,6 +98,7 @@ class Kubelet:
             directory=container.get("workingDir", self.image.directory),
             hosts=self.hosts,
             programs=self.programs,
+            hidden=site_packages(),
             read_only=context.get("readOnlyRootFilesystem", False),
             confined=context.get("capabilities") == {"drop": ["ALL"]}
             and not context.get("allowPrivilegeEscalation", True),

@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass
+from typing import Final
 
 import pytest
 
@@ -21,22 +21,21 @@ print("up", flush=True)
 sys.stdin.read()
 """
 _ASK: Final = """
-import json, ssl, sys
-from http.client import HTTPConnection, HTTPSConnection
+import json, socket, ssl, sys
+from http.client import HTTPConnection
 asked = json.load(sys.stdin)
-address = asked["host"], asked["port"]
-if asked["ca"] is None:
-    connection = HTTPConnection(*address, timeout=20)
-else:
-    context = ssl.create_default_context(cadata=asked["ca"] or None)
-    if not asked["ca"]:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if asked["pair"]:
-        context.load_cert_chain(asked["pair"])
-    connection = HTTPSConnection(*address, timeout=20, context=context)
-body = None if asked["body"] is None else json.dumps(asked["body"])
 try:
-    connection.request(asked["method"], asked["path"], body)
+    connection = HTTPConnection(asked["name"], asked["port"])
+    connection.sock = socket.create_connection(("127.0.0.1", asked["port"]), 20)
+    if asked["authority"] is not None:
+        context = ssl.create_default_context(cadata=asked["authority"] or None)
+        if not asked["authority"]:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if asked["pair"]:
+            context.load_cert_chain(asked["pair"])
+        connection.sock = context.wrap_socket(connection.sock, server_hostname=asked["name"])
+    body = None if asked["body"] is None else json.dumps(asked["body"])
+    connection.request("GET" if body is None else "POST", asked["path"], body)
     answer = connection.getresponse()
     json.dump([answer.status, answer.read().decode()], sys.stdout)
 except OSError as error:
@@ -83,18 +82,15 @@ class Network:
         return done.stdout
 
     def ask(
-        self, port: int, path: str, body: Any = None, caller: Caller = Caller(), host: str = "127.0.0.1"
+        self,
+        port: int,
+        path: str,
+        body: object = None,
+        caller: Caller = Caller(),
+        name: str = "localhost",
     ) -> Answer:
-        """Ask somebody in the network; with a body it is a POST."""
-        asked = {
-            "host": host,
-            "port": port,
-            "path": path,
-            "method": "GET" if body is None else "POST",
-            "body": body,
-            "ca": caller.authority,
-            "pair": caller.pair,
-        }
+        """Ask whoever listens there, by a name; with a body it is a POST."""
+        asked = {"port": port, "path": path, "body": body, "name": name, **asdict(caller)}
         told = self.run(sys.executable, "-I", "-c", _ASK, stdin=json.dumps(asked))
         return Answer(*json.loads(told))
 

@@ -21,6 +21,14 @@ _SETTINGS: Final = (
     "alternatives", "ca-certificates", "group", "ld.so.cache", "nsswitch.conf", "passwd", "resolv.conf", "ssl",
 )  # fmt: skip
 _HOSTS: Final = "127.0.0.1 localhost"
+_LIBRARY: Final = "python{}.{}".format(*sys.version_info)
+
+
+def site_packages() -> list[Path]:
+    """Give where this machine's interpreter has packages, which no base image brings."""
+    usual = [Path(sys.base_prefix, "lib", _LIBRARY, "site-packages")]
+    debian = [Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib", _LIBRARY, "dist-packages")]
+    return [path for path in (*usual, *debian) if path.is_dir()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,8 @@ class User:
 class Room:
     """``tree`` is the root directory, which mounts and mount points are added to.
 
-    ``hosts`` are names of 127.0.0.1, and ``programs`` are put beside python.
+    ``hosts`` are names of 127.0.0.1, ``programs`` are put beside python, and ``hidden`` are directories of
+    this machine that are empty there.
     """
 
     tree: Path
@@ -55,6 +64,7 @@ class Room:
     directory: str = "/"
     hosts: Sequence[str] = ()
     programs: Mapping[str, Path] = field(default_factory=dict)
+    hidden: Sequence[Path] = ()
     read_only: bool = True
     confined: bool = True
 
@@ -80,6 +90,8 @@ class Room:
         if not interpreter.is_relative_to("/usr"):
             yield from self._mount(Mount(interpreter, str(interpreter)))
         yield from self._programs(interpreter / "bin" / "python3")
+        for directory in self.hidden:
+            yield shlex.join(["mount", "-t", "tmpfs", "none", f"{self.tree}{directory}"])
         for mount in self.mounts:
             yield from self._mount(mount)
         if self.read_only:

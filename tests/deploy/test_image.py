@@ -1,0 +1,141 @@
+"""The image holds the extender and what it imports, and runs as nobody on a file system that it cannot write."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.deploy.image import DOCKERFILE, ROOT, Image, instructions
+from tests.deploy.room import Mount, Room, User, site_packages
+
+NOBODY: Final = 65532
+HOME: Final = "opt/reprieve"
+
+CLUSTER: Final = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: default}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: node-1}
+  status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: low, namespace: default, uid: low}
+  spec:
+    nodeName: node-1
+    priority: 1
+    containers: [{name: c, image: i, resources: {requests: {cpu: "2"}}}]
+  status: {phase: Running}
+"""
+POD: Final = """
+apiVersion: v1
+kind: Pod
+metadata: {name: high, namespace: default, uid: high}
+spec:
+  priority: 100
+  containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "pod.yaml").write_text(POD)
+    (tmp_path / "good.yaml").write_text("host: 0.0.0.0\nallowPlainHTTP: true\n")
+    (tmp_path / "bad.yaml").write_text("host: 0.0.0.0\nprot: 8888\n")
+    for path in (tmp_path, *tmp_path.iterdir()):
+        path.chmod(0o755)
+    return tmp_path
+
+
+def run(image: Image, files: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the image with arguments, as an engine does with a read-only root."""
+    return inside(image, files, *image.entrypoint, *arguments)
+
+
+def inside(image: Image, files: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    room = Room(
+        image.tree,
+        image.user,
+        mounts=[Mount(files, "/files")],
+        environment=image.environment,
+        directory=image.directory,
+        hidden=site_packages(),
+    )
+    return subprocess.run(room.command(*command), capture_output=True, text=True, check=False)
+
+
+def test_only_two_of_our_packages_are_in_it(image: Image) -> None:
+    home = image.tree / HOME
+    assert (home / "extender" / "__main__.py").exists()
+    assert (home / "policies" / "engine.py").exists()
+    assert not [name for name in ("fakeapi", "tests", "docs") if (home / name).exists()]
+
+
+def test_every_package_in_it_is_pinned(image: Image) -> None:
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    versions = {_plain(name): version for name, version in pinned.items()}
+    there = [path.name.removesuffix(".dist-info") for path in (image.tree / HOME).glob("*.dist-info")]
+    found = dict(each.rsplit("-", 1) for each in there)
+    assert {_plain(name): version for name, version in found.items()}.items() <= versions.items()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_what_is_compiled_is_used(image: Image, files: Path) -> None:
+    done = inside(image, files, "python", "-c", "import policies._names as n; print(n.__file__)")
+    assert done.stdout == "/opt/reprieve/policies/_names.so\n", done.stderr
+
+
+def test_it_is_nobody_and_cannot_write(image: Image, files: Path) -> None:
+    assert image.user == User(NOBODY, NOBODY)
+    done = inside(image, files, "sh", "-c", "id -u; id -g; grep -c '^Cap.*[1-9a-f]' /proc/self/status")
+    assert done.stdout.split() == [str(NOBODY), str(NOBODY), "0"]
+    for place in ("/opt/reprieve/x", "/tmp/x", "/x", "/etc/x"):  # noqa: S108 - it must not work
+        done = inside(image, files, "touch", place)
+        assert done.returncode != 0, place
+
+
+def test_its_base_is_pinned_and_its_port_is_the_default_one(image: Image) -> None:
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-\w+", image.base)
+    assert image.ports == [8888]
+    bases = [rest for name, rest in instructions(DOCKERFILE.read_text()) if name == "ARG"]
+    assert len({base.split("=")[1].split("-")[0] for base in bases}) == 1, "one Python for both stages"
+
+
+def test_without_arguments_it_says_what_there_is(image: Image, files: Path) -> None:
+    done = run(image, files, *image.command)
+    assert done.returncode == 0, done.stderr
+    assert {"serve", "check-config", "explain", "advise", "record"} <= set(done.stdout.split())
+
+
+def test_it_explains(image: Image, files: Path) -> None:
+    done = run(image, files, *"explain preempt --cluster /files/cluster.yaml --pod /files/pod.yaml".split())
+    answer = json.loads(done.stdout)
+    assert (answer["node"], [each["name"] for each in answer["victims"]]) == ("node-1", ["low"])
+
+
+def test_it_checks_configurations(image: Image, files: Path) -> None:
+    good = run(image, files, "check-config", "/files/good.yaml")
+    assert (good.returncode, good.stdout) == (0, "/files/good.yaml: can be served\n")
+    bad = run(image, files, "check-config", "/files/bad.yaml")
+    assert bad.returncode == 2
+    assert "prot" in bad.stderr
+
+
+def test_it_has_no_cluster_of_its_own(image: Image, files: Path) -> None:
+    done = run(image, files, "serve", "--embedded", "demo")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "reprieve: --embedded: 'demo' needs fakeapi, which is not part of this command; "
+        "expected --server or --kubeconfig\n",
+    )

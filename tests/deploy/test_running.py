@@ -1,0 +1,100 @@
+"""What the chart installs is run as it says, in the image that the Dockerfile makes, and does its work.
+
+helm installs into fakeapi, which enforces RBAC; the Deployment is read back, and a kubelet's part is
+played for one of its pods: its arguments, environment, user, mounts, token, probes and end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from fakeapi.api.messages import User
+from fakeapi.certificates import Authority
+from tests.deploy.charts import CHART
+from tests.deploy.cluster import SYSTEM, Cluster, cluster
+from tests.deploy.containers import Container, Kubelet
+from tests.deploy.image import Image
+from tests.deploy.network import Answer, Caller, Network
+from tests.deploy.worlds import HOST, filtered, full, preempted, secret, written
+
+PLAIN: Final = {"tls": {"mode": "none"}}
+MUTUAL: Final = {
+    "tls": {"clients": {"verify": True, "allowedNames": ["system:kube-scheduler"]}},
+    "config": {"events": True, "search": "cluster", "shutdownDelaySeconds": 1},
+    "policy": {"name": "spare-low", "protect": [{"name": "databases", "selector": {"matchLabels": {"role": "db"}}}]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A release in a cluster, one container of it, and who signs for it."""
+
+    cluster: Cluster
+    container: Container
+    authority: Authority
+
+    def ask(self, path: str, body: Any = None, pair: str = "") -> Answer:
+        """Ask by the service's name, trusting only the authority, if there is TLS."""
+        secure = self.container.spec["livenessProbe"]["httpGet"]["scheme"] == "HTTPS"
+        caller = Caller(self.authority.certificate.decode() if secure else None, pair)
+        service = self.cluster.get("service", "reprieve")["spec"]["ports"][0]
+        assert self.container.port(service["targetPort"]) == service["port"]
+        return self.cluster.network.ask(service["port"], path, body, caller, name=HOST)
+
+
+@contextmanager
+def installed(
+    net: Network, image: Image, home: Path, values: Mapping[str, Any]
+) -> Iterator[Installed]:
+    authority = Authority()
+    file = home / "values.json"
+    file.write_text(json.dumps(values))
+    with cluster(net, home / "cluster", [*full(), secret(authority)]) as there:
+        there.helm("install", "reprieve", str(CHART), "-n", SYSTEM, "-f", str(file))
+        pod = there.get("deployment", "reprieve")["spec"]["template"]["spec"]
+        work = home / "volumes"
+        work.mkdir()
+        kubelet = Kubelet(there, image, work)
+        with kubelet.running(pod) as container:
+            container.wait_ready()
+            yield Installed(there, container, authority)
+            assert container.stop() == 0, container.said()
+
+
+@pytest.mark.parametrize("values", [{}, PLAIN], ids=["defaults", "plain"])
+def test_it_gets_ready_and_answers_as_it_is_installed(
+    values: Mapping[str, Any], net: Network, image: Image, tmp_path: Path
+) -> None:
+    with installed(net, image, tmp_path, values) as there:
+        assert there.container.probe("livenessProbe") == Answer(200, "ok\n")
+        told = there.ask("/readyz?verbose").text
+        assert "refused" not in told  # what the ClusterRole allows is all that it asks for
+        assert told.endswith("\nok\n")
+        fits = json.loads(there.ask("/filter", filtered()).text)
+        assert (fits["NodeNames"], sorted(fits["FailedNodes"])) == ([], ["node-1", "node-2"])
+        named = json.loads(there.ask("/preempt", preempted()).text)["NodeNameToMetaVictims"]
+        assert named == {"node-2": {"Pods": [{"UID": "lower"}], "NumPDBViolations": 0}}
+
+
+def test_only_clients_that_are_allowed_are_served_and_events_may_be_written(
+    net: Network, image: Image, tmp_path: Path
+) -> None:
+    with installed(net, image, tmp_path, MUTUAL) as there:
+        issue = there.authority.issue_client
+        scheduler = written(issue(User("system:kube-scheduler")), tmp_path / "scheduler.pem")
+        stranger = written(issue(User("system:node:node-1")), tmp_path / "stranger.pem")
+        assert there.ask("/preempt", preempted()).status == 403
+        assert there.ask("/preempt", preempted(), stranger).status == 403
+        named = json.loads(there.ask("/preempt", preempted(), scheduler).text)
+        assert list(named["NodeNameToMetaVictims"]) == ["node-2"]
+        assert there.container.stop() == 0  # what waits is written before the end
+        events = json.loads(there.cluster.kubectl("get", "events", "-n", "default", "-o", "json"))
+        reasons = sorted(event["reason"] for event in events["items"])
+        assert reasons == ["NamedAsVictim", "VictimsNamed"], there.container.said()
