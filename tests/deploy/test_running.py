@@ -7,22 +7,17 @@ played for one of its pods: its arguments, environment, user, mounts, token, pro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from fakeapi.api.messages import User
-from fakeapi.certificates import Authority
-from tests.deploy.charts import CHART
-from tests.deploy.cluster import SYSTEM, Cluster, cluster
-from tests.deploy.containers import Container, Kubelet
 from tests.deploy.image import Image
-from tests.deploy.network import Answer, Caller, Network
-from tests.deploy.worlds import HOST, filtered, full, preempted, secret, written
+from tests.deploy.network import Answer, Network
+from tests.deploy.running import installed
+from tests.deploy.worlds import filtered, preempted, written
 
 PLAIN: Final = {"tls": {"mode": "none"}}
 MUTUAL: Final = {
@@ -30,42 +25,6 @@ MUTUAL: Final = {
     "config": {"events": True, "search": "cluster", "shutdownDelaySeconds": 1},
     "policy": {"name": "spare-low", "protect": [{"name": "databases", "selector": {"matchLabels": {"role": "db"}}}]},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """A release in a cluster, one container of it, and who signs for it."""
-
-    cluster: Cluster
-    container: Container
-    authority: Authority
-
-    def ask(self, path: str, body: Any = None, pair: str = "") -> Answer:
-        """Ask by the service's name, trusting only the authority, if there is TLS."""
-        secure = self.container.spec["livenessProbe"]["httpGet"]["scheme"] == "HTTPS"
-        caller = Caller(self.authority.certificate.decode() if secure else None, pair)
-        service = self.cluster.get("service", "reprieve")["spec"]["ports"][0]
-        assert self.container.port(service["targetPort"]) == service["port"]
-        return self.cluster.network.ask(service["port"], path, body, caller, name=HOST)
-
-
-@contextmanager
-def installed(
-    net: Network, image: Image, home: Path, values: Mapping[str, Any]
-) -> Iterator[Installed]:
-    authority = Authority()
-    file = home / "values.json"
-    file.write_text(json.dumps(values))
-    with cluster(net, home / "cluster", [*full(), secret(authority)]) as there:
-        there.helm("install", "reprieve", str(CHART), "-n", SYSTEM, "-f", str(file))
-        pod = there.get("deployment", "reprieve")["spec"]["template"]["spec"]
-        work = home / "volumes"
-        work.mkdir()
-        kubelet = Kubelet(there, image, work)
-        with kubelet.running(pod) as container:
-            container.wait_ready()
-            yield Installed(there, container, authority)
-            assert container.stop() == 0, container.said()
 
 
 @pytest.mark.parametrize("values", [{}, PLAIN], ids=["defaults", "plain"])

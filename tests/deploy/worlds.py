@@ -24,9 +24,9 @@ def definitions() -> list[Document]:
     return list(yaml.safe_load_all(DEFINITIONS.read_text()))
 
 
-def full() -> list[Document]:
+def full(scheduler: str = "default-scheduler") -> list[Document]:
     """Give a cluster of two nodes that are full of pods of low priority, and one pod that wants in."""
-    spec = {"schedulerName": "reprieve-scheduler"}
+    spec = {"schedulerName": scheduler}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
         node_json("node-1", cpu="2"),
@@ -61,6 +61,56 @@ def secret(authority: Authority, hosts: Sequence[str] = (HOST,)) -> Document:
         "type": "kubernetes.io/tls",
         "metadata": {"name": SECRET, "namespace": "kube-system"},
         "data": {name: b64encode(content).decode() for name, content in files.items()},
+    }
+
+
+def scheduler_roles() -> list[Document]:
+    """Give what every cluster has for kube-schedulers, and fakeapi has not, as far as one asks for it.
+
+    Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go and namespace_policy.go.
+    """
+    reading = ["get", "list", "watch"]
+    scheduler = [
+        rule(["create", "patch", "update"], ["", "events.k8s.io"], "events"),
+        rule(["create"], ["coordination.k8s.io"], "leases"),
+        rule(["get", "list", "watch", "delete"], [""], "pods"),
+        rule(["create"], [""], "bindings", "pods/binding"),
+        rule(["patch", "update"], [""], "pods/status"),
+        rule(reading, [""], "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes"),
+        rule(reading, [""], "replicationcontrollers", "services"),
+        rule(reading, ["apps"], "replicasets", "statefulsets"),
+        rule(reading, ["policy"], "poddisruptionbudgets"),
+        rule(reading, ["resource.k8s.io"], "deviceclasses", "resourceclaims", "resourceslices"),
+        rule(reading, ["storage.k8s.io"], "csidrivers", "csinodes", "csistoragecapacities"),
+        rule(reading, ["scheduling.k8s.io"], "podgroups", "workloads"),
+        rule(["create"], ["authentication.k8s.io"], "tokenreviews"),
+        rule(["create"], ["authorization.k8s.io"], "subjectaccessreviews"),
+    ]
+    volumes = [
+        rule([*reading, "patch", "update"], [""], "persistentvolumes", "persistentvolumeclaims"),
+        rule(reading, ["storage.k8s.io"], "storageclasses", "volumeattachments"),
+    ]
+    reader = {**rule(reading, [""], "configmaps"), "resourceNames": ["extension-apiserver-authentication"]}
+    return [
+        role("ClusterRole", "system:kube-scheduler", scheduler),
+        role("ClusterRole", "system:volume-scheduler", volumes),
+        role("Role", "extension-apiserver-authentication-reader", [reader]),
+    ]
+
+
+def rule(verbs: Sequence[str], groups: Sequence[str], *resources: str) -> Document:
+    """Give a rule of a role."""
+    return {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
+
+
+def role(kind: str, name: str, rules: Sequence[Document]) -> Document:
+    """Give a role; those of a namespace are in kube-system."""
+    place = {} if kind == "ClusterRole" else {"namespace": "kube-system"}
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, **place},
+        "rules": list(rules),
     }
 
 

@@ -1,0 +1,102 @@
+"""An API server takes everything as it is: by kubectl of two releases, by kustomize and by helm.
+
+Validation is strict on both sides: a key that the server does not know of is an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from tests.deploy.charts import CHART, DEPLOY, ISSUER, KUSTOMIZE, MONITORED, Document, rendered
+from tests.deploy.cluster import SYSTEM, Cluster, cluster
+from tests.deploy.network import Network
+from tests.deploy.test_chart import EVERYTHING
+from tests.deploy.worlds import definitions
+from tests.e2e.clients import RELEASES
+
+OURS: Final = "app.kubernetes.io/instance=reprieve"
+KINDS: Final = (
+    "certificates.cert-manager.io,clusterrolebindings,clusterroles,configmaps,deployments,networkpolicies,"
+    "poddisruptionbudgets,prometheusrules,resourcequotas,serviceaccounts,servicemonitors,services"
+)
+
+
+@pytest.fixture(params=RELEASES)
+def there(request: pytest.FixtureRequest, net: Network, tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that knows of monitoring and certificates, for each release of kubectl."""
+    with cluster(net, tmp_path / "cluster", definitions(), request.param) as cluster_there:
+        yield cluster_there
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_kustomize_directories_and_examples_are_applied(there: Cluster, side: str) -> None:
+    flags = ("apply", "--validate=strict", *(("--server-side",) if side == "server" else ()))
+    for directory in ("base", "overlays/cert-manager", "overlays/monitoring"):
+        told = there.kubectl(*flags, "-k", str(KUSTOMIZE / directory))
+        assert "deployment.apps/reprieve" in told
+    for file in ("rbac.yaml", "kube-scheduler/second-scheduler.yaml"):
+        there.kubectl(*flags, *(("--force-conflicts",) if side == "server" else ()), "-f", str(DEPLOY / file))
+    assert "unchanged" in there.kubectl("apply", "-k", str(KUSTOMIZE / "base")) or side == "server"
+    assert len(names(there)) >= 11
+
+
+@pytest.mark.parametrize("values", [{}, {**ISSUER, **MONITORED}, EVERYTHING], ids=["defaults", "more", "everything"])
+def test_what_the_chart_renders_is_applied(there: Cluster, values: Document) -> None:
+    there.apply(rendered(values))
+    there.apply(rendered(values), "--server-side", "--force-conflicts")
+
+
+def test_a_key_that_nobody_knows_is_refused(there: Cluster) -> None:
+    documents = rendered(MONITORED)
+    for kind, part in (("Deployment", "spec"), ("ServiceMonitor", "spec"), ("PrometheusRule", "spec")):
+        [wrong] = [json.loads(json.dumps(each)) for each in documents if each["kind"] == kind]
+        wrong[part]["replicsa"] = 3
+        for flags in ((), ("--server-side",)):
+            with pytest.raises(AssertionError, match="replicsa"):
+                there.apply([wrong], *flags)
+
+
+def test_helm_installs_upgrades_and_leaves_nothing(net: Network, tmp_path: Path) -> None:
+    everything = tmp_path / "everything.json"
+    everything.write_text(json.dumps({**EVERYTHING, "fullnameOverride": ""}))
+    with cluster(net, tmp_path / "cluster", definitions()) as there:
+        place = ("reprieve", str(CHART), "-n", SYSTEM)
+        there.helm("install", *place)
+        before = checksum(there)
+        there.helm("upgrade", *place, "-f", str(everything))
+        assert checksum(there) != before
+        assert "Certificate/reprieve" in names(there)
+        with pytest.raises(AssertionError, match="serach"):
+            there.helm("upgrade", *place, "--set", "config.serach=cluster")
+        there.helm("rollback", "reprieve", "1", "-n", SYSTEM)
+        assert checksum(there) == before
+        assert "Certificate/reprieve" not in names(there)
+        there.helm("uninstall", "reprieve", "-n", SYSTEM)
+        assert names(there) == []
+
+
+def test_two_releases_stand_beside_each_other(net: Network, tmp_path: Path) -> None:
+    with cluster(net, tmp_path / "cluster", definitions()) as there:
+        for name in ("reprieve", "other"):
+            there.helm("install", name, str(CHART), "-n", SYSTEM)
+        found = there.kubectl("get", "clusterroles,deployments", "-n", SYSTEM, "-o", "name")
+        assert {"deployment.apps/reprieve", "deployment.apps/other-reprieve"} <= set(found.split())
+        assert {"clusterrole.rbac.authorization.k8s.io/other-reprieve"} <= set(found.split())
+
+
+def checksum(there: Cluster) -> str:
+    template = there.get("deployment", "reprieve")["spec"]["template"]
+    return str(template["metadata"]["annotations"]["checksum/config"])
+
+
+def names(there: Cluster) -> list[str]:
+    """Name what there is of ours."""
+    told = there.kubectl("get", KINDS, "-n", SYSTEM, "-l", OURS, "-o", "yaml")
+    found = yaml.safe_load(told)["items"]
+    return [f"{each['kind']}/{each['metadata']['name']}" for each in found]

@@ -1,0 +1,137 @@
+"""Alerts and dashboards ask for figures that there are, by labels that these have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import promql_parser as promql
+import pytest
+
+from tests.deploy.charts import CHART, DEPLOY, MONITORED, Document, only, rendered
+from tests.deploy.image import ROOT, Image
+from tests.deploy.network import Network
+from tests.deploy.running import installed
+from tests.deploy.worlds import filtered, preempted
+
+DASHBOARD: Final = CHART / "files" / "reprieve.json"
+OPERATIONS: Final = ROOT / "docs" / "operations.md"
+
+_OF_THE_TARGET: Final = {"namespace", "service", "pod"}
+_PARTS: Final = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge": ("",)}
+_FIGURE: Final = re.compile(r"reprieve_\w+")
+_DOCUMENTED: Final = re.compile(r"`(reprieve_\w+)(?:\{([\w,]+)\})?`")
+_NAMED: Final = re.compile(r"\{\{ ?(?:\$labels\.)?(\w+) ?\}\}")
+
+
+def alerts() -> list[Document]:
+    [group] = only("PrometheusRule", rendered(MONITORED))["spec"]["groups"]
+    rules: list[Document] = group["rules"]
+    return rules
+
+
+def dashboard() -> Document:
+    read: Document = json.loads(DASHBOARD.read_text())
+    return read
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Give the dashboard's expressions, each with what a line is called, as Grafana sends them."""
+    for panel in dashboard()["panels"]:
+        for target in panel["targets"]:
+            yield target["expr"].replace("$__rate_interval", "2m"), target["legendFormat"]
+
+
+def expressions() -> list[str]:
+    return [*(alert["expr"] for alert in alerts()), *(query for query, _ in queries())]
+
+
+def labels() -> dict[str, set[str]]:
+    """Give the labels of figures, as they are documented."""
+    found = _DOCUMENTED.findall(OPERATIONS.read_text())
+    return {name: set(filter(None, of.split(","))) for name, of in found}
+
+
+def parts(node: Any) -> Iterator[Any]:
+    """Give a parsed expression and what it is made of."""
+    yield node
+    inner = [getattr(node, name, None) for name in ("expr", "lhs", "rhs", "vector_selector", "param")]
+    for part in (*inner, *getattr(node, "args", ())):
+        if part is not None and type(part).__module__ == type(node).__module__:
+            yield from parts(part)
+
+
+def figure(name: str) -> str:
+    """Give the figure that a part of a histogram is of."""
+    return re.sub("_(bucket|sum|count)$", "", name)
+
+
+def test_every_expression_is_one() -> None:
+    for text in expressions():
+        promql.parse(text)
+
+
+def test_they_are_about_one_installation_and_group_by_labels_that_there_are() -> None:
+    known = labels()
+    for text in expressions():
+        found = list(parts(promql.parse(text)))
+        selectors = [part for part in found if isinstance(part, promql.VectorSelector)]
+        assert sorted(each.name for each in selectors) == sorted(_FIGURE.findall(text))
+        for selector in selectors:
+            of = known[figure(selector.name)] | _OF_THE_TARGET
+            asked = [matcher.name for matcher in selector.matchers.matchers]
+            assert {"namespace", "service"} <= set(asked) <= of, text
+        there = set().union(*(known[figure(each.name)] for each in selectors)) | _OF_THE_TARGET
+        aggregates = [part for part in found if isinstance(part, promql.AggregateExpr)]
+        grouped = {label for each in aggregates if each.modifier for label in each.modifier.labels}
+        assert grouped <= there | {"le", "exported_namespace"}, text
+
+
+def test_what_is_said_is_what_is_grouped_by() -> None:
+    said = [(alert["expr"], alert["annotations"]["summary"]) for alert in alerts()]
+    for text, shown in (*said, *queries()):
+        for label in _NAMED.findall(shown):
+            assert label == "value" or re.search(rf"by \([^)]*\b{label}\b", text) or label in ("pod",), text
+
+
+def test_every_figure_is_served_and_documented(net: Network, image: Image, tmp_path: Path) -> None:
+    with installed(net, image, tmp_path, {}) as there:
+        there.ask("/filter", filtered())
+        there.ask("/preempt", preempted())
+        told = there.ask("/metrics").text
+    kinds = dict(line.split()[2:4] for line in told.splitlines() if line.startswith("# TYPE reprieve"))
+    served = {f"{name}{part}" for name, kind in kinds.items() for part in _PARTS[kind]}
+    asked = {name for text in expressions() for name in _FIGURE.findall(text)}
+    assert asked <= served
+    assert set(kinds) - {name for name in kinds if name.endswith("_created")} == set(labels())
+    for name, of in labels().items():
+        samples = re.findall(rf"^{name}(?:_bucket)?\{{(.*)\}}", told, re.MULTILINE)
+        for sample in samples:
+            assert set(re.findall(r"(\w+)=", sample)) - {"le"} == of, name
+
+
+def test_dashboards_name_their_panels_apart() -> None:
+    panels = dashboard()["panels"]
+    assert len({panel["title"] for panel in panels}) == len({panel["id"] for panel in panels}) == len(panels)
+    places = [tuple(panel["gridPos"][side] for side in "xywh") for panel in panels]
+    for index, (x, y, w, h) in enumerate(places):
+        assert x + w <= 24
+        for x2, y2, w2, h2 in places[:index]:
+            assert x >= x2 + w2 or x2 >= x + w or y >= y2 + h2 or y2 >= y + h, "panels overlap"
+
+
+def test_the_dashboard_is_found_where_people_look_and_is_delivered() -> None:
+    assert (DEPLOY / "grafana" / "reprieve.json").read_text() == DASHBOARD.read_text()
+    maps = [each for each in rendered(MONITORED) if each["kind"] == "ConfigMap"]
+    [delivered] = [each for each in maps if "grafana_dashboard" in each["metadata"]["labels"]]
+    assert json.loads(delivered["data"]["reprieve.json"]) == dashboard()
+
+
+@pytest.mark.parametrize("alert", [alert["alert"] for alert in alerts()])
+def test_alerts_say_how_bad_it_is_and_what_to_do(alert: str) -> None:
+    [rule] = [each for each in alerts() if each["alert"] == alert]
+    assert rule["labels"]["severity"] in ("critical", "warning", "info")
+    assert set(rule["annotations"]) == {"summary", "description"}

@@ -1,0 +1,168 @@
+"""Real kube-schedulers take our examples as they are, and ask what was installed.
+
+The files are used unchanged: on a network of its own the service has the address that they name, by a
+line in /etc/hosts, and the paths that they name are there in the scheduler's room.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.conformance.scheduling.releases import RELEASES, scheduler
+from tests.deploy.charts import DEPLOY
+from tests.deploy.cluster import SYSTEM, Cluster
+from tests.deploy.containers import Kubelet
+from tests.deploy.image import Image
+from tests.deploy.network import Network
+from tests.deploy.room import Mount, Room
+from tests.deploy.running import Installed, installed
+from tests.deploy.worlds import HOST, SECRET, full, scheduler_roles
+
+EXAMPLES: Final = DEPLOY / "kube-scheduler"
+PATIENCE_SECONDS: Final = 90.0
+_BETWEEN_SECONDS: Final = 0.2
+_PLAIN: Final = {"tls": {"mode": "none"}}
+
+Document = dict[str, Any]
+
+
+@contextmanager
+def static_scheduler(there: Cluster, release: str, config: str, home: Path) -> Iterator[Path]:
+    """Run a kube-scheduler with a configuration as a control plane's, and give its log."""
+    files = {
+        "scheduler.conf": there.kubeconfig.read_bytes(),
+        "ca.crt": b64decode(there.get("secret", SECRET)["data"]["ca.crt"]),
+        "config.yaml": config.encode(),
+    }
+    for name, content in files.items():
+        (home / name).write_bytes(content)
+    room = Room(
+        home,
+        mounts=[
+            Mount(home / "scheduler.conf", "/etc/kubernetes/scheduler.conf"),
+            Mount(home / "config.yaml", "/etc/kubernetes/config.yaml"),
+            Mount(home / "ca.crt", "/etc/kubernetes/reprieve/ca.crt"),
+            Mount(home / "ca.crt", "/etc/reprieve-ca/ca.crt"),
+        ],
+        hosts=[HOST],
+        programs={"kube-scheduler": scheduler(release)},
+    )
+    command = room.command("kube-scheduler", "--config", "/etc/kubernetes/config.yaml")
+    log = home / "log"
+    with log.open("wb") as output, subprocess.Popen(
+        there.network.inside(*command), stdout=output, stderr=output
+    ) as process:
+        try:
+            yield log
+        finally:
+            process.terminate()
+
+
+def until(holds: Callable[[], bool], log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, log.read_text()[-6000:]
+        time.sleep(_BETWEEN_SECONDS)
+
+
+def preempts(there: Installed, log: Path) -> None:
+    """See the least important pod go by Reprieve's word, and the important one take its place."""
+    cluster = there.cluster
+
+    def pod(name: str) -> Document:
+        return cluster.get("pod", name, "default")
+
+    until(lambda: "deletionTimestamp" in pod("lower")["metadata"], log)
+    assert "deletionTimestamp" not in pod("low")["metadata"]
+    cluster.kubectl("delete", "pod", "lower", "-n", "default", "--grace-period=0", "--force")
+    until(lambda: pod("high")["spec"].get("nodeName") == "node-2", log)
+
+
+def asked(there: Installed) -> set[str]:
+    """Name the verbs that were called."""
+    told = json.loads(there.ask("/decisions").text)
+    return {decision["verb"] for decision in told["decisions"]}
+
+
+def settings(release: str, search: str, values: Mapping[str, Any]) -> Document:
+    return {**values, "config": {"upstream": release, "search": search}}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_one_that_searches_the_cluster(
+    release: str, net: Network, image: Image, tmp_path: Path
+) -> None:
+    config = (EXAMPLES / "configuration.yaml").read_text()
+    with installed(net, image, tmp_path, settings(release, "cluster", _PLAIN)) as there:
+        home = tmp_path / "scheduler"
+        home.mkdir()
+        with static_scheduler(there.cluster, release, config, home) as log:
+            preempts(there, log)
+        assert asked(there) == {"preempt"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_two_entries_for_one_service(
+    release: str, net: Network, image: Image, tmp_path: Path
+) -> None:
+    config = (EXAMPLES / "two-entries.yaml").read_text()
+    with installed(net, image, tmp_path, settings(release, "offered", {})) as there:
+        home = tmp_path / "scheduler"
+        home.mkdir()
+        with static_scheduler(there.cluster, release, config, home) as log:
+            preempts(there, log)
+        assert asked(there) == {"filter", "preempt"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("values", [{}, _PLAIN], ids=["tls", "plain"])
+def test_the_entries_that_helm_prints(
+    values: Document, release: str, net: Network, image: Image, tmp_path: Path
+) -> None:
+    with installed(net, image, tmp_path, settings(release, "offered", values)) as there:
+        notes = there.cluster.helm("get", "notes", "reprieve", "-n", SYSTEM)
+        entries = notes[notes.index("- urlPrefix") : notes.index("Its rules")]
+        config = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"kubeconfig": "/etc/kubernetes/scheduler.conf"},
+            "extenders": yaml.safe_load(entries),
+        }
+        home = tmp_path / "scheduler"
+        home.mkdir()
+        with static_scheduler(there.cluster, release, yaml.safe_dump(config), home) as log:
+            preempts(there, log)
+        assert asked(there) == {"filter", "preempt"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_second_scheduler(release: str, net: Network, image: Image, tmp_path: Path) -> None:
+    world = [*full("reprieve-scheduler"), *scheduler_roles()]
+    with installed(net, image, tmp_path, settings(release, "cluster", {}), world) as there:
+        cluster = there.cluster
+        cluster.kubectl("apply", "--validate=strict", "-f", str(EXAMPLES / "second-scheduler.yaml"))
+        pod = cluster.get("deployment", "reprieve-scheduler")["spec"]["template"]["spec"]
+        tree, volumes = tmp_path / "tree", tmp_path / "scheduler"
+        tree.mkdir()
+        volumes.mkdir()
+        programs = {"kube-scheduler": scheduler(release)}
+        kubelet = Kubelet(cluster, Image("", tree), volumes, [HOST], programs)
+        with kubelet.running(pod) as second:
+            second.wait_ready()
+            preempts(there, second.log)
+            assert second.probe("livenessProbe").status == 200
+            lease = cluster.get("lease", "reprieve-scheduler")
+            assert lease["spec"]["holderIdentity"]
+            assert "forbidden" not in second.said()
+        assert asked(there) == {"filter", "preempt"}
