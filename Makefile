@@ -8,7 +8,7 @@ GO := .venv/.go
 COMPILED := policies/_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
-.PHONY: quick-start demo test fuzz e2e conformance differential check docs audit bench bench-check load load-check clean
+.PHONY: quick-start demo test fuzz e2e manifests conformance differential check docs audit bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and say how to go on
 	@echo "now: . .venv/bin/activate, and go on as docs/quick-start.md says"
@@ -24,6 +24,9 @@ fuzz: $(INSTALLED)  ## 22,500 random clusters: both engines decide the same
 
 e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
 	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
+
+manifests: $(CLIENTS) conformance  ## what deploy/ holds: built, rendered, applied, run as it says; needs root
+	$(BIN)/pytest --timeout 300 tests/deploy
 
 conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, and an API server, once
 	$(BIN)/python -m tests.conformance.build

@@ -1,4 +1,4 @@
-"""The commands that need no fakeapi: ``serve``, ``check-config``, ``explain``, ``advise``, ``record``.
+"""The commands that need no fakeapi: ``serve``, ``explain``, ``advise`` and ``record``.
 
 :func:`build` gives the command line; whoever has an embedded cluster to offer passes in how to
 start one. Every mistake of the user ends with exit code 2 and one line on stderr.

@@ -2,8 +2,8 @@
 
     python -m tests.deploy.charts
 
-writes anew what is kept equal: the part of ``values.schema.json`` that repeats our configuration, and
-everything below ``deploy/kustomize`` but the kustomizations themselves.
+writes anew what is kept equal: the part of ``values.schema.json`` that repeats our
+configuration, and everything below ``deploy/kustomize`` but the kustomizations themselves.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -22,6 +23,8 @@ import yaml
 from extender.config import Config
 from tests.e2e.clients import programs
 
+Document = dict[str, Any]
+
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 CHART: Final = DEPLOY / "helm" / "reprieve"
 KUSTOMIZE: Final = DEPLOY / "kustomize"
@@ -31,17 +34,17 @@ NAMESPACE: Final = "kube-system"
 
 ISSUER: Final = {"tls": {"mode": "cert-manager", "certManager": {"issuerRef": {"name": "ca"}}}}
 MONITORED: Final = {
-    "monitoring": {part: {"create": True} for part in ("serviceMonitor", "prometheusRule", "dashboard")}
+    "monitoring": {
+        part: {"create": True} for part in ("serviceMonitor", "prometheusRule", "dashboard")
+    }
 }
 
 _HELMS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 _SAID_ELSEWHERE: Final = ("tls", "allowPlainHTTP")
-_OVERLAYS: Final = {
+_OVERLAYS: Final[Mapping[str, tuple[Document, Sequence[str]]]] = {
     "cert-manager": (ISSUER, ("Certificate",)),
     "monitoring": (MONITORED, ("ServiceMonitor", "PrometheusRule")),
 }
-
-Document = dict[str, Any]
 
 
 class RefusedError(Exception):
@@ -50,17 +53,33 @@ class RefusedError(Exception):
 
 def rendered(values: Mapping[str, Any] | None = None, release: str = RELEASE) -> list[Document]:
     """Render the chart without a server. Raises RefusedError."""
+    documents: list[Document] = json.loads(_rendered(json.dumps(values or {}), release))
+    return documents
+
+
+@cache
+def _rendered(values: str, release: str) -> str:
+    """Render with values in JSON; helm takes its time, and says the same each time."""
     with TemporaryDirectory(prefix="values-") as home:
         file = Path(home) / "values.json"
-        file.write_text(json.dumps(values or {}))
-        command = [programs("1.37")["helm"], "template", release, CHART, "-n", NAMESPACE, "-f", file]
+        file.write_text(values)
+        command = [
+            programs("1.37")["helm"],
+            "template",
+            release,
+            CHART,
+            "-n",
+            NAMESPACE,
+            "-f",
+            file,
+        ]
         done = subprocess.run(
             list(map(str, command)), env={"HOME": home, "PATH": os.environ["PATH"]},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     if done.returncode:
         raise RefusedError(done.stderr)
-    return [document for document in yaml.safe_load_all(done.stdout) if document]
+    return json.dumps([document for document in yaml.safe_load_all(done.stdout) if document])
 
 
 def kustomized(directory: str) -> list[Document]:
@@ -77,8 +96,9 @@ def only(kind: str, documents: Sequence[Document]) -> Document:
 
 
 def without_helm(document: Document) -> Document:
-    """Give an object without what only helm says in it, and without what changes with its configuration:
-    the checksum here, the name of the ConfigMap there.
+    """Give an object without what only helm says in it, or only kustomize.
+
+    That is also what changes with the configuration: the checksum here, the ConfigMap's name there.
     """
     text = json.dumps(document)
     read: Document = json.loads(text)

@@ -1,4 +1,4 @@
-"""fakeapi as a cluster's API server: behind TLS, with RBAC enforced, on a network of its own; and its clients."""
+"""fakeapi as a cluster's API server: TLS, RBAC, a network of its own; and kubectl and helm."""
 
 from __future__ import annotations
 
@@ -80,7 +80,16 @@ def cluster(
     home.mkdir(exist_ok=True)
     kubeconfig, loaded = home / "kubeconfig", home / "objects.yaml"
     loaded.write_text(yaml.safe_dump_all(objects))
-    flags = ["--port", str(PORT), "--tls", "--rbac", "--load", str(loaded), "--run", "gc,namespaces"]
+    flags = [
+        "--port",
+        str(PORT),
+        "--tls",
+        "--rbac",
+        "--load",
+        str(loaded),
+        "--run",
+        "gc,namespaces",
+    ]
     command = network.inside(*_FAKEAPI, *flags, "--kubeconfig-out", str(kubeconfig))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     """What our Dockerfile leads to; its tree is there to be looked at, and to be run."""
     with network():  # asks for what running it takes
         work = tmp_path_factory.mktemp("image")
-    for directory in work.parents[:2]:
-        directory.chmod(0o755)
     return build(DOCKERFILE, ROOT, work)
 
 

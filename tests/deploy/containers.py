@@ -1,4 +1,4 @@
-"""What a kubelet makes of a pod's template: files, a user, a process, probes; here for its only container."""
+"""What a kubelet makes of a pod's template with one container: files, a user, a process, probes."""
 
 from __future__ import annotations
 
@@ -116,9 +116,12 @@ class Kubelet:
         """Run the container of a pod's spec, until the block ends."""
         log = self.work / "log"
         inside = self.cluster.network.inside(*self.room(pod).command(*self.command(pod)))
-        with log.open("wb") as output, subprocess.Popen(
-            inside, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-        ) as process:
+        with (
+            log.open("wb") as output,
+            subprocess.Popen(
+                inside, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            ) as process,
+        ):
             try:
                 yield Container(self.cluster, pod, process, log)
             finally:

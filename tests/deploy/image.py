@@ -35,7 +35,7 @@ class Image:
     tree: Path
     directory: str = "/"
     environment: dict[str, str] = field(default_factory=dict)
-    user: User = User()
+    user: User = field(default_factory=User)
     entrypoint: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
@@ -99,7 +99,9 @@ class _Builder:
         for source in sources:
             path = origin / source.lstrip("/")
             if path.is_dir():
-                shutil.copytree(path, place, dirs_exist_ok=True, ignore=self._left_out if of_context else None)
+                shutil.copytree(
+                    path, place, dirs_exist_ok=True, ignore=self._left_out if of_context else None
+                )
                 continue
             assert not of_context or not self._is_ignored(path), f"{source} is ignored"
             into = place / path.name if target.endswith("/") else place
@@ -127,7 +129,9 @@ class _Builder:
             read_only=False,
             confined=False,
         )
-        done = subprocess.run(room.command("sh", "-c", rest), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            room.command("sh", "-c", rest), capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, f"RUN {rest}\n{done.stdout}{done.stderr}"
 
     def _env(self, rest: str) -> None:
@@ -182,4 +186,3 @@ def _inside(tree: Path, path: str) -> Path:
 
 def _is_about_the_index(name: str) -> bool:
     return name.startswith("PIP_") or name.lower() in {"http_proxy", "https_proxy", "no_proxy"}
-

@@ -1,4 +1,4 @@
-"""A network that holds nothing but its own loopback, where ports are free and may be what manifests say."""
+"""A network that holds nothing but its own loopback: ports are free, and what manifests say."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How one asks: the authority that is trusted (None: plainly; "": whoever it is), and a file with a
-    certificate of one's own and its key.
+    """How one asks: whom one trusts, and by which certificate one is known.
+
+    ``authority`` None is plain HTTP, "" trusts anybody; ``pair`` is a file, with the key.
     """
 
     authority: str | None = None

@@ -1,7 +1,8 @@
 """A file system and a user as a container has them, without a container engine.
 
-What a base image brings (libraries, tools, the interpreter) is this machine's, shown read-only; all else is what
-is put there. The room lasts as long as the process in it, in a mount namespace of its own.
+What a base image brings (libraries, tools, the interpreter) is this machine's, shown read-only; all
+else is what is put there. The room lasts as long as the process in it, which has a mount namespace
+of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ PATH: Final = "/base/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "usr")
 _SETTINGS: Final = (
-    "alternatives", "ca-certificates", "group", "ld.so.cache", "nsswitch.conf", "passwd", "resolv.conf", "ssl",
+    "alternatives", "ca-certificates", "group", "ld.so.cache", "nsswitch.conf", "passwd",
+    "resolv.conf", "ssl",
 )  # fmt: skip
 _HOSTS: Final = "127.0.0.1 localhost"
 _LIBRARY: Final = "python{}.{}".format(*sys.version_info)
@@ -27,7 +29,10 @@ _LIBRARY: Final = "python{}.{}".format(*sys.version_info)
 def site_packages() -> list[Path]:
     """Give where this machine's interpreter has packages, which no base image brings."""
     usual = [Path(sys.base_prefix, "lib", _LIBRARY, "site-packages")]
-    debian = [Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib", _LIBRARY, "dist-packages")]
+    debian = [
+        Path("/usr/lib/python3/dist-packages"),
+        Path("/usr/local/lib", _LIBRARY, "dist-packages"),
+    ]
     return [path for path in (*usual, *debian) if path.is_dir()]
 
 
@@ -53,8 +58,8 @@ class User:
 class Room:
     """``tree`` is the root directory, which mounts and mount points are added to.
 
-    ``hosts`` are names of 127.0.0.1, ``programs`` are put beside python, and ``hidden`` are directories of
-    this machine that are empty there.
+    ``hosts`` are names of 127.0.0.1, ``programs`` are put beside python, and ``hidden`` are
+    directories of this machine that are empty there.
     """
 
     tree: Path
@@ -70,7 +75,9 @@ class Room:
 
     def command(self, *arguments: str) -> list[str]:
         """Give the command that runs another in this room; its process becomes the other's."""
-        script = "\n".join(["set -eu", *self._steps(), f"exec {shlex.join(self._entry(arguments))}"])
+        script = "\n".join(
+            ["set -eu", *self._steps(), f"exec {shlex.join(self._entry(arguments))}"]
+        )
         return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script]
 
     def _steps(self) -> Iterator[str]:
@@ -79,7 +86,8 @@ class Room:
         for name in _SYSTEM:
             host = Path("/") / name
             if host.is_symlink():
-                yield f"[ -L {tree}/{name} ] || ln -s {shlex.quote(str(host.readlink()))} {tree}/{name}"
+                leads = shlex.quote(str(host.readlink()))
+                yield f"[ -L {tree}/{name} ] || ln -s {leads} {tree}/{name}"
             elif host.exists():
                 yield from self._mount(Mount(host, f"/{name}"))
         for name in ("dev", "proc"):

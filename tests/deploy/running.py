@@ -1,4 +1,4 @@
-"""The chart, installed by helm into fakeapi, and one of its pods that runs as a kubelet would have it."""
+"""The chart, installed by helm into fakeapi, and one of its pods, run as a kubelet would."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def installed(
     values: Mapping[str, Any],
     world: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Installed]:
-    """Install with ``values`` into a world (:func:`full`), and run a pod until the block ends, which it has to
-    end well.
+    """Install into a world (by default :func:`full`), and run a pod until the block ends.
+
+    It has to end well.
     """
     authority = Authority()
     file = home / "values.json"

@@ -26,10 +26,23 @@ EVERYTHING: Final[Document] = {
     **ISSUER,
     **MONITORED,
     "fullnameOverride": "extender",
-    "image": {"repository": "registry.example/reprieve", "tag": "1", "pullSecrets": [{"name": "pull"}]},
-    "config": {"events": True, "search": "cluster", "upstream": "1.34", "shutdownDelaySeconds": 7.5},
+    "image": {
+        "repository": "registry.example/reprieve",
+        "tag": "1",
+        "pullSecrets": [{"name": "pull"}],
+    },
+    "config": {
+        "events": True,
+        "search": "cluster",
+        "upstream": "1.34",
+        "shutdownDelaySeconds": 7.5,
+    },
     "policy": {"name": "mine", "protect": [{"name": "system", "namespaces": ["kube-system"]}]},
-    "service": {"clusterIP": "10.96.0.77", "sessionAffinity": "ClientIP", "annotations": {"a": "b"}},
+    "service": {
+        "clusterIP": "10.96.0.77",
+        "sessionAffinity": "ClientIP",
+        "annotations": {"a": "b"},
+    },
     "serviceAccount": {"annotations": {"a": "b"}},
     "priorityQuota": {"create": True},
     "podAnnotations": {"a": "b"},
@@ -74,7 +87,9 @@ def by_name(documents: list[Document]) -> dict[tuple[str, str], Document]:
 
 def test_the_checksum_follows_the_configuration_and_the_policy() -> None:
     checksums = {
-        only("Deployment", rendered(values))["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        only("Deployment", rendered(values))["spec"]["template"]["metadata"]["annotations"][
+            "checksum/config"
+        ]
         for values in ({}, {"config": {"search": "cluster"}}, {"policy": {"name": "mine"}}, ISSUER)
     }
     assert len(checksums) == 3  # who issues the certificate is no matter of the pods
@@ -157,7 +172,10 @@ def test_only_those_who_are_named_get_in_if_any_are() -> None:
         ({"service": {"port": 0}}, "service.port"),
         ({"networkPolicy": {"schedulerCIDRs": ["10.0.0.1"]}}, "networkPolicy.schedulerCIDRs"),
         ({"podDisruptionBudget": {"maxUnavailable": "most"}}, "podDisruptionBudget.maxUnavailable"),
-        ({"monitoring": {"prometheusRule": {"slowSeconds": 0}}}, "monitoring.prometheusRule.slowSeconds"),
+        (
+            {"monitoring": {"prometheusRule": {"slowSeconds": 0}}},
+            "monitoring.prometheusRule.slowSeconds",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -168,7 +186,9 @@ def test_values_that_nobody_can_have_meant_are_refused(values: dict[str, Any], p
 
 def test_every_value_that_there_is_can_be_given(tmp_path: Path) -> None:
     documents = rendered(EVERYTHING)
-    config = only("ConfigMap", [each for each in documents if "dashboard" not in each["metadata"]["name"]])
+    config = only(
+        "ConfigMap", [each for each in documents if "dashboard" not in each["metadata"]["name"]]
+    )
     (tmp_path / "reprieve.yaml").write_text(config["data"]["reprieve.yaml"])
     read = yaml.safe_load(config["data"]["reprieve.yaml"])
     assert read["policy"] == "/etc/reprieve/policy.yaml"

@@ -1,4 +1,4 @@
-"""The image holds the extender and what it imports, and runs as nobody on a file system that it cannot write."""
+"""The image holds the extender and what it imports, and runs as nobody, who can write nowhere."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_only_two_of_our_packages_are_in_it(image: Image) -> None:
 def test_every_package_in_it_is_pinned(image: Image) -> None:
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
     versions = {_plain(name): version for name, version in pinned.items()}
-    there = [path.name.removesuffix(".dist-info") for path in (image.tree / HOME).glob("*.dist-info")]
+    there = [
+        path.name.removesuffix(".dist-info") for path in (image.tree / HOME).glob("*.dist-info")
+    ]
     found = dict(each.rsplit("-", 1) for each in there)
     assert {_plain(name): version for name, version in found.items()}.items() <= versions.items()
 
@@ -98,7 +100,9 @@ def test_what_is_compiled_is_used(image: Image, files: Path) -> None:
 
 def test_it_is_nobody_and_cannot_write(image: Image, files: Path) -> None:
     assert image.user == User(NOBODY, NOBODY)
-    done = inside(image, files, "sh", "-c", "id -u; id -g; grep ^Cap /proc/self/status | cut -f2 | sort -u")
+    done = inside(
+        image, files, "sh", "-c", "id -u; id -g; grep ^Cap /proc/self/status | cut -f2 | sort -u"
+    )
     assert done.stdout.split() == [str(NOBODY), str(NOBODY), "0" * 16]
     for place in ("/opt/reprieve/x", "/tmp/x", "/x", "/etc/x"):  # noqa: S108 - it must not work
         done = inside(image, files, "touch", place)
@@ -109,7 +113,9 @@ def test_its_base_is_pinned_and_its_port_is_the_default_one(image: Image) -> Non
     assert re.fullmatch(r"python:3\.11\.\d+-slim-\w+", image.base)
     assert image.ports == [8888]
     bases = [rest for name, rest in instructions(DOCKERFILE.read_text()) if name == "ARG"]
-    assert len({base.split("=")[1].split("-")[0] for base in bases}) == 1, "one Python for both stages"
+    assert len({base.split("=")[1].split("-")[0] for base in bases}) == 1, (
+        "one Python for both stages"
+    )
 
 
 def test_without_arguments_it_says_what_there_is(image: Image, files: Path) -> None:
@@ -119,7 +125,8 @@ def test_without_arguments_it_says_what_there_is(image: Image, files: Path) -> N
 
 
 def test_it_explains(image: Image, files: Path) -> None:
-    done = run(image, files, *"explain preempt --cluster /files/cluster.yaml --pod /files/pod.yaml".split())
+    given = ("--cluster", "/files/cluster.yaml", "--pod", "/files/pod.yaml")
+    done = run(image, files, "explain", "preempt", *given)
     answer = json.loads(done.stdout)
     assert (answer["node"], [each["name"] for each in answer["victims"]]) == ("node-1", ["low"])
 
@@ -134,8 +141,8 @@ def test_it_checks_configurations(image: Image, files: Path) -> None:
 
 def test_it_has_no_cluster_of_its_own(image: Image, files: Path) -> None:
     done = run(image, files, "serve", "--embedded", "demo")
-    assert (done.returncode, done.stderr) == (
-        2,
+    assert done.returncode == 2
+    assert done.stderr == (
         "reprieve: --embedded: 'demo' needs fakeapi, which is not part of this command; "
-        "expected --server or --kubeconfig\n",
+        "expected --server or --kubeconfig\n"
     )

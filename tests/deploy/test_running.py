@@ -1,7 +1,7 @@
-"""What the chart installs is run as it says, in the image that the Dockerfile makes, and does its work.
+"""What the chart installs runs as it says, in the image that the Dockerfile makes.
 
-helm installs into fakeapi, which enforces RBAC; the Deployment is read back, and a kubelet's part is
-played for one of its pods: its arguments, environment, user, mounts, token, probes and end.
+helm installs into fakeapi, which enforces RBAC; the Deployment is read back, and a kubelet's part
+is played for one of its pods: its arguments, environment, user, mounts, token, probes and end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ PLAIN: Final = {"tls": {"mode": "none"}}
 MUTUAL: Final = {
     "tls": {"clients": {"verify": True, "allowedNames": ["system:kube-scheduler"]}},
     "config": {"events": True, "search": "cluster", "shutdownDelaySeconds": 1},
-    "policy": {"name": "spare-low", "protect": [{"name": "databases", "selector": {"matchLabels": {"role": "db"}}}]},
+    "policy": {
+        "name": "spare-low",
+        "protect": [{"name": "databases", "selector": {"matchLabels": {"role": "db"}}}],
+    },
 }
 
 

@@ -1,7 +1,7 @@
 """Real kube-schedulers take our examples as they are, and ask what was installed.
 
-The files are used unchanged: on a network of its own the service has the address that they name, by a
-line in /etc/hosts, and the paths that they name are there in the scheduler's room.
+The files are used unchanged: on a network of its own the service has the name that they have for
+it, by a line in /etc/hosts, and the paths that they name are there in the scheduler's room.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def static_scheduler(there: Cluster, release: str, config: str, home: Path) -> I
     )
     command = room.command("kube-scheduler", "--config", "/etc/kubernetes/config.yaml")
     log = home / "log"
-    with log.open("wb") as output, subprocess.Popen(
-        there.network.inside(*command), stdout=output, stderr=output
-    ) as process:
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(there.network.inside(*command), stdout=output, stderr=output) as process,
+    ):
         try:
             yield log
         finally:

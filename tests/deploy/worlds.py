@@ -13,7 +13,7 @@ from fakeapi.certificates import Authority, KeyPair
 from tests.builders import node_json, pod_json
 
 HOST: Final = "reprieve.kube-system.svc"
-SECRET: Final = "reprieve-tls"  # noqa: S105 - the name of one
+SECRET: Final = "reprieve-tls"
 DEFINITIONS: Final = Path(__file__).with_name("definitions.yaml")
 
 Document = dict[str, Any]
@@ -25,7 +25,7 @@ def definitions() -> list[Document]:
 
 
 def full(scheduler: str = "default-scheduler") -> list[Document]:
-    """Give a cluster of two nodes that are full of pods of low priority, and one pod that wants in."""
+    """Give two nodes that are full of pods of low priority, and a pod that wants in."""
     spec = {"schedulerName": scheduler}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
@@ -65,7 +65,9 @@ def secret(authority: Authority, hosts: Sequence[str] = (HOST,)) -> Document:
 
 
 def scheduler_roles() -> list[Document]:
-    """Give what every cluster has for kube-schedulers, and fakeapi has not, as far as one asks for it.
+    """Give what every cluster has for kube-schedulers, and fakeapi has not.
+
+    Of the rules, those that they make use of.
 
     Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go and namespace_policy.go.
     """
@@ -80,7 +82,8 @@ def scheduler_roles() -> list[Document]:
         rule(reading, [""], "replicationcontrollers", "services"),
         rule(reading, ["apps"], "replicasets", "statefulsets"),
         rule(reading, ["policy"], "poddisruptionbudgets"),
-        rule(reading, ["resource.k8s.io"], "deviceclasses", "resourceclaims", "resourceslices"),
+        rule(reading, ["resource.k8s.io"], "deviceclasses", "devicetaintrules"),
+        rule(reading, ["resource.k8s.io"], "resourceclaims", "resourceslices"),
         rule(reading, ["storage.k8s.io"], "csidrivers", "csinodes", "csistoragecapacities"),
         rule(reading, ["scheduling.k8s.io"], "podgroups", "workloads"),
         rule(["create"], ["authentication.k8s.io"], "tokenreviews"),
@@ -90,11 +93,26 @@ def scheduler_roles() -> list[Document]:
         rule([*reading, "patch", "update"], [""], "persistentvolumes", "persistentvolumeclaims"),
         rule(reading, ["storage.k8s.io"], "storageclasses", "volumeattachments"),
     ]
-    reader = {**rule(reading, [""], "configmaps"), "resourceNames": ["extension-apiserver-authentication"]}
+    authority = Authority().certificate.decode()
+    named = {"allowed-names": "[]", "client-ca-file": authority, "extra-headers-prefix": "[]"}
+    headers = {"group-headers": "[]", "username-headers": "[]", **named}
+    reader = {
+        **rule(reading, [""], "configmaps"),
+        "resourceNames": ["extension-apiserver-authentication"],
+    }
     return [
         role("ClusterRole", "system:kube-scheduler", scheduler),
         role("ClusterRole", "system:volume-scheduler", volumes),
         role("Role", "extension-apiserver-authentication-reader", [reader]),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+            "data": {
+                "client-ca-file": authority,
+                **{f"requestheader-{name}": text for name, text in headers.items()},
+            },
+        },
     ]
 
 
