@@ -41,10 +41,10 @@ SIDES: Final = {"client": (), "server": ("--server-side", "--force-conflicts")}
 @pytest.mark.parametrize("side", SIDES)
 def test_kustomize_directories_and_examples_are_applied(there: Cluster, side: str) -> None:
     flags = ("apply", "--validate=strict", *SIDES[side])
-    for directory in ("base", "overlays/cert-manager", "overlays/monitoring"):
-        there.kubectl(*flags, "-k", str(KUSTOMIZE / directory))
     for file in ("rbac.yaml", "kube-scheduler/second-scheduler.yaml"):
         there.kubectl(*flags, "-f", str(DEPLOY / file))
+    for directory in ("base", "overlays/cert-manager", "overlays/monitoring"):
+        there.kubectl(*flags, "-k", str(KUSTOMIZE / directory))
     found = [re.sub(r"-[0-9a-z]{10}$", "", name) for name in names(there)]
     assert sorted(found) == [
         "Certificate/reprieve",
