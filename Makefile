@@ -26,7 +26,7 @@ e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real cont
 	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
 
 manifests: $(CLIENTS) conformance  ## what deploy/ holds: built, rendered, applied, run as it says; needs root
-	$(BIN)/pytest --timeout 300 tests/deploy
+	$(BIN)/pytest --timeout 600 tests/deploy
 
 conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, and an API server, once
 	$(BIN)/python -m tests.conformance.build

@@ -98,6 +98,24 @@ def test_what_is_compiled_is_used(image: Image, files: Path) -> None:
     assert done.stdout == "/opt/reprieve/policies/_names.so\n", done.stderr
 
 
+EVERY_MODULE: Final = """
+import importlib, pkgutil
+for package in ("extender", "policies"):
+    place = importlib.import_module(package).__path__
+    for module in pkgutil.walk_packages(place, f"{package}."):
+        importlib.import_module(module.name)
+        print(module.name)
+"""
+
+
+def test_everything_is_there_that_our_modules_import(image: Image, files: Path) -> None:
+    done = inside(image, files, "python", "-c", EVERY_MODULE)
+    assert done.returncode == 0, done.stderr
+    assert {"extender.__main__", "extender.recording.tape", "policies.engine"} <= set(
+        done.stdout.split()
+    )
+
+
 def test_it_is_nobody_and_cannot_write(image: Image, files: Path) -> None:
     assert image.user == User(NOBODY, NOBODY)
     done = inside(

@@ -14,10 +14,15 @@ from typing import Any, Final
 import pytest
 
 from fakeapi.api.messages import User
+from fakeapi.certificates import Authority
+from tests.deploy.charts import only, rendered
+from tests.deploy.cluster import cluster
+from tests.deploy.containers import Kubelet
 from tests.deploy.image import Image
 from tests.deploy.network import Answer, Network
 from tests.deploy.running import installed
-from tests.deploy.worlds import filtered, preempted, written
+from tests.deploy.test_chart import EVERYTHING
+from tests.deploy.worlds import definitions, filtered, preempted, secret, written
 
 PLAIN: Final = {"tls": {"mode": "none"}}
 MUTUAL: Final = {
@@ -43,6 +48,28 @@ def test_it_gets_ready_and_answers_as_it_is_installed(
         assert (fits["NodeNames"], sorted(fits["FailedNodes"])) == ([], ["node-1", "node-2"])
         named = json.loads(there.ask("/preempt", preempted()).text)["NodeNameToMetaVictims"]
         assert named == {"node-2": {"Pods": [{"UID": "lower"}], "NumPDBViolations": 0}}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, PLAIN, MUTUAL, EVERYTHING],
+    ids=["defaults", "plain", "mutual", "everything"],
+)
+def test_the_configuration_is_one_that_can_be_served(
+    values: Mapping[str, Any], net: Network, image: Image, tmp_path: Path
+) -> None:
+    documents = rendered(values)
+    with cluster(net, tmp_path / "cluster", [*definitions(), secret(Authority())]) as there:
+        there.apply(documents)
+        name = only("Deployment", documents)["metadata"]["name"]
+        pod = there.get("deployment", name)["spec"]["template"]["spec"]
+        volumes = tmp_path / "volumes"
+        volumes.mkdir()
+        [container] = pod["containers"]
+        [_, _, file] = container["args"]
+        room = Kubelet(there, image, volumes).room(pod)
+        done = net.run(*room.command(*image.entrypoint, "check-config", file))
+        assert done == f"{file}: can be served\n"
 
 
 def test_only_clients_that_are_allowed_are_served_and_events_may_be_written(
