@@ -52,6 +52,7 @@ EVERYTHING: Final[Document] = {
     "networkPolicy": {
         "schedulerCIDRs": ["10.0.0.0/28", "fd00::/64"],
         "apiServer": {"cidrs": ["10.96.0.1/32"], "ports": [443]},
+        "egress": [{"ports": [{"port": 4318}]}],
     },
 }
 
