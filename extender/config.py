@@ -31,7 +31,7 @@ A configuration, with every field optional and these defaults::
       late: {filter: error, preempt: error}
       stale: {filter: error, preempt: error}
       overloaded: {filter: error, preempt: error}
-    watchSilenceSeconds: 120  # when a silent watch is opened anew
+    watchSilenceSeconds: 90   # when a silent watch is opened anew
     shutdownDelaySeconds: 0   # between the end of readiness and the end of listening
     decisionsKept: 256        # for GET /decisions
     events: false             # tell preemptors and victims by Kubernetes Events
@@ -187,7 +187,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     queue_limit: Annotated[int, msgspec.Meta(ge=0)] = 64
     stale_seconds: _Positive = 180.0
     degraded: Degraded = Degraded()
-    watch_silence_seconds: _Positive = 120.0
+    watch_silence_seconds: _Positive = 90.0
     shutdown_delay_seconds: _Span = 0.0
     decisions_kept: Annotated[int, msgspec.Meta(ge=0)] = 256
     events: bool = False

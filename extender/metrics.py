@@ -82,7 +82,7 @@ class Metrics:
         self.generation = self._gauge("snapshot_generation", "Generation of the snapshot")
         self.promises = self._gauge("promises", "Answers that the watch has not confirmed yet")
         self.silence = self._gauge(
-            "watch_silence_seconds", "Time since the server last said anything on any watch"
+            "watch_silence_seconds", "Time since the server was last heard of on any watch"
         )
 
     def answered(self, verb: str, answer: Answer, reasons: Tally) -> None:

@@ -41,13 +41,8 @@ class Feed(Protocol):
         ...
 
     @property
-    def last_event_ns(self) -> int:
-        """When the server last said anything, in nanoseconds since the epoch; 0 for never."""
-        ...
-
-    @property
     def last_heard(self) -> float:
-        """When the server last did, or opened a watch, in the clock's monotonic seconds."""
+        """When the server was last heard of, in the clock's monotonic seconds."""
         ...
 
 

@@ -79,9 +79,8 @@ class Service:
         self.readiness = Readiness(self.clock, self.feeds, self.degradation.stale_seconds)
 
     def silence(self) -> float:
-        """Give the seconds since the server last said anything on any watch."""
-        newest = max((feed.last_event_ns for feed in self.feeds.values()), default=0)
-        return (self.clock.now_ns() - newest) / 1e9 if newest else 0.0
+        """Give the seconds since the server was last heard of on any watch."""
+        return min(self.readiness.ages().values(), default=0.0)
 
     async def call(self, asked: Asked) -> Answered:
         """Answer one call at its turn; see :meth:`answer` for what it raises."""

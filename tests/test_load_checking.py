@@ -52,7 +52,6 @@ class Feed:
     resource_version: str = "1"
     settled: bool = True
     synced: bool = True
-    last_event_ns: int = 0
     last_heard: float = 0.0
 
     async def run(self) -> None: ...

@@ -31,6 +31,7 @@ from extender.kube.transport import (
     LineSplitter,
     Request,
     Response,
+    SilentError,
     Stream,
     TransportError,
 )
@@ -188,7 +189,9 @@ class _Faults:
     def __exit__(self, kind: type[BaseException] | None, fault: object, trace: object) -> None:
         if isinstance(fault, aiohttp.ClientError | OSError):
             detail = " ".join(str(fault).split()) or type(fault).__name__
-            raise TransportError(f"{self._where}: {detail}") from fault
+            silent = isinstance(fault, aiohttp.SocketTimeoutError)
+            kind = SilentError if silent else TransportError
+            raise kind(f"{self._where}: {detail}") from fault
 
 
 @cache

@@ -23,10 +23,11 @@ that it lists again after a lost connection where this one resumes):
     any other error, malformed frame  list again after a delay
 
 Delays are `backoff`'s. Each watch asks for a timeout of 5 to 10 minutes, drawn at random so that
-many clients do not come back together. Bookmarks come each minute, so that a silence of two
-minutes means a connection that leads nowhere; servers without bookmarks are heard from when a watch
-is opened. One log line per change of condition: the same trouble
-repeated is not logged again.
+many clients do not come back together. Bookmarks come each minute, so that a longer
+silence means a connection that leads nowhere, or a server that is stuck; servers without bookmarks
+are heard from when a watch is opened. After a silent watch, opening the next one is no sign of life
+yet: whoever is stuck opens watches and says nothing. One log line per change of condition: the same
+trouble repeated is not logged again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from extender.kube.backoff import Backoff
 from extender.kube.client import EVERYTHING, Client, Decode, Listing, Selection
 from extender.kube.clock import Clock
 from extender.kube.resources import Resource
-from extender.kube.transport import TransportError
+from extender.kube.transport import SilentError, TransportError
 from extender.kube.trouble import (
     Trouble,
     asked_to_wait,
@@ -84,8 +85,8 @@ class Informer(Generic[T]):
     and `rng` decide delays and watch timeouts. For gauges:
 
     - `resource_version`: the version the copy has reached, "" before the first list;
-    - `last_event_ns`: when the server last said anything, in epoch nanoseconds, 0 for never;
-    - `last_heard`: when it last did, or opened a watch, in the clock's monotonic seconds;
+    - `last_heard`: when the server last said anything, or opened a watch that followed no silent
+      one, in the clock's monotonic seconds;
     - `watching`: whether a watch is open, so that silence means that nothing happened;
     - `relists`: lists after the first; `reconnects`: watches resumed without a list.
     """
@@ -117,9 +118,9 @@ class Informer(Generic[T]):
         self._must_list = True
         self._version_refused = False
         self._resuming = False
+        self._doubted = False
         self._trouble = ""
         self.resource_version = ""
-        self.last_event_ns = 0
         self.last_heard = clock.monotonic()
         self.watching = False
         self.relists = 0
@@ -204,11 +205,16 @@ class Informer(Generic[T]):
         self.watching = True
         self.reconnects += self._resuming
         self._resuming = True
-        self.last_heard = self._clock.monotonic()
+        if not self._doubted:
+            self.last_heard = self._clock.monotonic()
         self._well()
         try:
             async for event in events:
                 self._apply(event)
+            self._doubted = False
+        except SilentError:
+            self._doubted = True
+            raise
         finally:
             self.watching = False
 
@@ -224,7 +230,7 @@ class Informer(Generic[T]):
 
     def _reached(self, resource_version: str) -> None:
         self.resource_version = resource_version
-        self.last_event_ns = self._clock.now_ns()
+        self._doubted = False
         self.last_heard = self._clock.monotonic()
 
     async def _recover(self, trouble: Trouble) -> None:

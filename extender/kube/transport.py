@@ -8,7 +8,7 @@ implementation guarantees:
 - A stream gives whole lines, in order, without their newline. A line that was cut off by the
   end of the stream is never given: half a watch frame is no event.
 - A silent peer is noticed. If not one byte arrives for `Request.silence_limit` seconds, the
-  exchange fails with a `TransportError`.
+  exchange fails with a `SilentError`.
 - Memory is bounded while streaming: one read buffer plus at most one line of
   `MAX_LINE_BYTES`. A reader that stops reading makes the peer stop sending.
 """
@@ -27,6 +27,10 @@ MAX_ERROR_BODY_BYTES = 2**20
 
 class TransportError(Exception):
     """No answer: the peer was not reached, fell silent, or broke off. Trying again may help."""
+
+
+class SilentError(TransportError):
+    """The peer was reached, and then said nothing for as long as the request allows."""
 
 
 class LineTooLongError(Exception):

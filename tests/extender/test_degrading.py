@@ -32,7 +32,6 @@ class Feed:
 
     settled = synced = True
     resource_version = "1"
-    last_event_ns = 0
     last_heard = 0.0
 
     async def run(self) -> None: ...

@@ -44,7 +44,6 @@ class Feed:
     settled: bool = True
     resource_version: str = "1"
     last_heard: float = 0.0
-    last_event_ns: int = 0
 
     async def run(self) -> None: ...
 
@@ -131,6 +130,16 @@ class TestSilentWatches:
         opened = story.api.asked[2].at
         assert opened > 0
         assert story.informer.last_heard - story.clock.monotonic() == opened - story.clock.elapsed
+
+    async def test_a_server_that_opens_watches_and_says_nothing_is_not_heard_of(self) -> None:
+        silent = a_watch(Silence())
+        story = await play(a_list(2, A1), a_watch(bookmark(3), Silence()), silent, silent)
+        assert len(story.api.asked) == 5
+        assert story.informer.last_heard == story.api.asked[1].at
+
+    async def test_one_word_on_a_watch_after_a_silent_one_is_enough(self) -> None:
+        story = await play(a_list(2, A1), a_watch(Silence()), a_watch(Stay(9), bookmark(3)))
+        assert story.informer.last_heard == story.api.asked[2].at + 9
 
 
 async def test_a_server_that_stops_answering_half_way_is_noticed_on_a_real_socket() -> None:

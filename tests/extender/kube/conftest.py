@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from extender.kube.transport import LineTooLongError, Request, Response, Stream, TransportError
+from extender.kube.transport import (
+    LineTooLongError,
+    Request,
+    Response,
+    SilentError,
+    Stream,
+    TransportError,
+)
 
 
 class SteppedClock:
@@ -221,4 +228,5 @@ class _ScriptedStream:
             raise LineTooLongError("a line too long to hold")
         if isinstance(step, Silence):
             await self._clock.sleep(self._request.silence_limit)
+            raise SilentError("nothing came")
         raise TransportError("connection lost")
