@@ -26,6 +26,7 @@ from extender.front.admitting import Doorkeeper
 from extender.front.connections import Connection
 from extender.kube.decoding import ObjectError
 from extender.metrics import CONTENT_TYPE
+from extender.openapi import document
 from extender.service import Asked, NotReadyError, Service, UnknownVerbError
 from extender.tracing import PARENT_HEADERS, Course, Outcome, Stage
 from extender.verbs import VERBS
@@ -62,13 +63,15 @@ def build_app(
     app = web.Application(client_max_size=body_limit, middlewares=guard)
     app.on_response_prepare.append(_begins_to_answer)
     verb = _verb_handler(service, body_limit, id_prefix)
-    for prefix in ("", *path_prefixes):
+    prefixes = tuple(path_prefixes)
+    for prefix in ("", *prefixes):
         app.router.add_post(f"/{prefix.strip('/')}/{{verb}}".replace("//", "/"), verb)
     app.router.add_get("/livez", _healthy)
     app.router.add_get("/healthz", _healthy)
     app.router.add_get("/readyz", _ready_handler(service))
     app.router.add_get("/metrics", _metrics_handler(service))
     app.router.add_get("/decisions", _decisions_handler(service))
+    app.router.add_get("/openapi.json", _document_handler(document(prefixes)))
     return app
 
 
@@ -219,6 +222,13 @@ def _decisions_handler(service: Service) -> Handler:
             return web.Response(status=400, text=f"reprieve: {problem}\n")
         most, pod = int(limit) if limit else None, request.query.get("pod")
         body = service.recent.document(most, pod, verb)
+        return web.Response(body=body, content_type="application/json")
+
+    return handle
+
+
+def _document_handler(body: bytes) -> Handler:
+    async def handle(_: web.Request) -> web.Response:
         return web.Response(body=body, content_type="application/json")
 
     return handle

@@ -1,0 +1,199 @@
+"""The extender's own OpenAPI document: each endpoint, what it takes, and all that it answers.
+
+It is served as ``GET /openapi.json``. The schemas are made from types: what is read of pods and
+nodes, what is written on the wire, what is kept of decisions. Bodies of the verbs are written by
+Go, which no schema says wholly: their keys may have any casing, and keys that nobody knows are
+passed over.
+
+Source of the bodies: k8s.io/kube-scheduler/extender/v1/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Struct
+
+from extender.kube.shapes import NodeShape, PodShape
+from extender.recent import Record
+from extender.wire import PreemptionResult
+
+Part = dict[str, object]
+
+
+class NodeList(Struct):
+    """v1.NodeList; nodes go back as the bytes that they came in."""
+
+    items: list[NodeShape] | None
+    metadata: dict[str, object] = {}
+
+
+class ExtenderArgs(Struct):
+    """What filter is asked: either Nodes or, of a scheduler with a node cache, NodeNames."""
+
+    Pod: PodShape
+    Nodes: NodeList | None = None
+    NodeNames: list[str] | None = None
+
+
+class ExtenderFilterResult(Struct):
+    """The nodes that are left, as they were named, and why each other one is not."""
+
+    Nodes: NodeList | None
+    NodeNames: list[str] | None
+    FailedNodes: dict[str, str]
+    FailedAndUnresolvableNodes: dict[str, str]
+    Error: str
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class OfferedPod(Struct):
+    """A victim by its UID."""
+
+    UID: str | None = None
+
+
+class OfferedMetaVictims(Struct):
+    """Whom kube-scheduler would evict on one node, by UIDs, and how many budgets that breaks."""
+
+    Pods: list[OfferedPod | None] | None = None
+    NumPDBViolations: _Count | None = None
+
+
+class OfferedVictims(Struct):
+    """The same with whole pods, of which the UIDs are read."""
+
+    Pods: list[dict[str, object] | None] | None = None
+    NumPDBViolations: _Count | None = None
+
+
+class ExtenderPreemptionArgs(Struct):
+    """What preempt is asked: kube-scheduler's own candidates, in either form."""
+
+    Pod: PodShape
+    NodeNameToVictims: dict[str, OfferedVictims | None] | None = None
+    NodeNameToMetaVictims: dict[str, OfferedMetaVictims | None] | None = None
+
+
+class Decisions(Struct):
+    """The last answers, newest first."""
+
+    decisions: list[Record]
+
+
+_TYPES: Final = (
+    ExtenderArgs,
+    ExtenderFilterResult,
+    ExtenderPreemptionArgs,
+    PreemptionResult,
+    Decisions,
+)
+
+_TEXT: Final[Part] = {"text/plain": {"schema": {"type": "string"}}}
+_REQUEST_ID: Final[Part] = {"schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,64}$"}}
+_REFUSALS: Final = {
+    "400": "the request, or what it says, cannot be understood; one line says what was expected",
+    "403": "the client's certificate does not allow it",
+}
+_VERB_REFUSALS: Final = {
+    **_REFUSALS,
+    "413": "the body is larger than bodyLimitMiB",
+    "503": "no decision can be made now, and nothing is configured to stand in; or not ready yet",
+}
+
+
+def document(path_prefixes: Iterable[str] = ()) -> bytes:
+    """Give the document in JSON; the verbs are also served below each prefix."""
+    refs, schemas = msgspec.json.schema_components(
+        _TYPES, ref_template="#/components/schemas/{name}"
+    )
+    named = dict(zip(_TYPES, refs, strict=True))
+    paths: dict[str, Part] = {}
+    for prefix in ("", *(each.strip("/") for each in path_prefixes)):
+        base = f"/{prefix}" if prefix else ""
+        paths[f"{base}/filter"] = _verb(
+            "Say which nodes a pod fits.", named[ExtenderArgs], named[ExtenderFilterResult]
+        )
+        paths[f"{base}/preempt"] = _verb(
+            "Say which node a pod gets, and who goes.",
+            named[ExtenderPreemptionArgs],
+            named[PreemptionResult],
+        )
+    paths |= _others(named[Decisions])
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Reprieve, a scheduler extender", "version": "1"},
+            "paths": paths,
+            "components": {"schemas": schemas},
+        }
+    )
+
+
+def _verb(summary: str, asked: Part, answered: Part) -> Part:
+    responses = {
+        "200": _response("a decision, or what is configured to stand in for one", _json(answered)),
+        **{status: _response(why, _TEXT) for status, why in _VERB_REFUSALS.items()},
+    }
+    for response in responses.values():
+        response["headers"] = {"X-Request-Id": _REQUEST_ID}
+    del responses["403"]["headers"]  # it is answered before the call is looked at
+    return {
+        "post": {
+            "summary": summary,
+            "description": "Keys may have any casing; unknown ones are passed over.",
+            "parameters": [{"name": "X-Request-Id", "in": "header", **_REQUEST_ID}],
+            "requestBody": {"required": True, "content": _json(asked)},
+            "responses": responses,
+        }
+    }
+
+
+def _others(decisions: Part) -> dict[str, Part]:
+    limit: Part = {"type": "integer", "minimum": 0, "maximum": 10**9 - 1}
+    asked: list[Part] = [
+        {"name": "limit", "in": "query", "schema": limit},
+        {"name": "pod", "in": "query", "schema": {"type": "string"}, "example": "default/web"},
+    ]
+    verbose: Part = {"name": "verbose", "in": "query", "schema": {"type": "string"}}
+    ready = {"200": "calls are answered", "503": "why they are not"}
+    alive = {"200": "the process answers"}
+    return {
+        "/livez": _get("Tell whether the process answers.", alive),
+        "/healthz": _get("The same.", alive),
+        "/readyz": _get("Tell whether calls are answered.", ready, [verbose]),
+        "/metrics": _get("Give figures for Prometheus.", {"200": "figures", "403": _FORBIDDEN}),
+        "/decisions": _get(
+            "Give the last answers with their explanations.", _REFUSALS, asked, decisions
+        ),
+        "/openapi.json": _get("Give this document.", {"403": _FORBIDDEN}, (), {"type": "object"}),
+    }
+
+
+_FORBIDDEN: Final = _REFUSALS["403"]
+
+
+def _get(
+    summary: str,
+    texts: Mapping[str, str],
+    parameters: Iterable[Part] = (),
+    answered: Part | None = None,
+) -> Part:
+    responses = {status: _response(why, _TEXT) for status, why in texts.items()}
+    if answered is not None:
+        responses["200"] = _response("what was asked for", _json(answered))
+    return {
+        "get": {"summary": summary, "parameters": list(parameters), "responses": responses}
+    }
+
+
+def _response(description: str, content: Part) -> Part:
+    return {"description": description, "content": content}
+
+
+def _json(schema: Part) -> Part:
+    return {"application/json": {"schema": schema}}
