@@ -89,7 +89,10 @@ def _guard(doorkeeper: Doorkeeper) -> Middleware:
     return guard
 
 
-async def _begins_to_answer(request: web.Request, _: web.StreamResponse) -> None:
+async def _begins_to_answer(request: web.Request, response: web.StreamResponse) -> None:
+    if isinstance(response, web.HTTPException):  # by the router: no such path, no such method
+        response.body = f"reprieve: {response.status}: {response.reason}\n".encode()
+        response.headers["Content-Length"] = str(len(response.body))
     if isinstance(request.protocol, Connection):
         request.protocol.answers()
 
@@ -139,7 +142,7 @@ async def _answer(
     verb, course = asked.verb, asked.course
     try:
         course.arrived = service.clock.monotonic()
-        body = await _body(request)
+        body = await _body(request, body_limit)
         course.ends[Stage.READING] = service.clock.monotonic()
     except web.HTTPRequestEntityTooLarge:
         problem = f"the body is larger than the limit of {body_limit} bytes"
@@ -172,7 +175,10 @@ def _internal_error(service: Service, verb: str, error: Exception) -> web.Respon
     return _refusal(service, verb, 500, f"internal error: {type(error).__name__}")
 
 
-async def _body(request: web.Request) -> bytes:
+async def _body(request: web.Request, limit: int) -> bytes:
+    said = request.content_length or 0
+    if said > limit:  # nobody need wait for it
+        raise web.HTTPRequestEntityTooLarge(limit, said)
     connection = request.protocol
     if not isinstance(connection, Connection):
         return await request.read()

@@ -109,7 +109,7 @@ _VERB_REFUSALS: Final = {
 def document(path_prefixes: Iterable[str] = ()) -> bytes:
     """Give the document in JSON; the verbs are also served below each prefix."""
     refs, schemas = msgspec.json.schema_components(
-        _TYPES, ref_template="#/components/schemas/{name}"
+        _TYPES, schema_hook=_any_value, ref_template="#/components/schemas/{name}"
     )
     named = dict(zip(_TYPES, refs, strict=True))
     paths: dict[str, Part] = {}
@@ -132,6 +132,10 @@ def document(path_prefixes: Iterable[str] = ()) -> bytes:
             "components": {"schemas": schemas},
         }
     )
+
+
+def _any_value(_: type) -> Part:
+    return {"description": "any value"}
 
 
 def _verb(summary: str, asked: Part, answered: Part) -> Part:

@@ -18,8 +18,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from enum import Enum
+from http import HTTPStatus
 from typing import Any, Final
 
+import structlog
 from aiohttp import web
 
 from extender.config import Limits
@@ -171,6 +173,27 @@ class Connection(web.RequestHandler):
             self._visits.enter(visit, Phase.HEADER)
         super().data_received(data)
 
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Refuse what is no HTTP in one line, here and in the log, and end the connection.
+
+        What came is not repeated: it may hold a secret. Raises ConnectionError if an answer has
+        begun already.
+        """
+        problem = _first_words(message or HTTPStatus(status).phrase)
+        fault = exc if message is None else None  # nobody said why, so it is ours
+        structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=fault)
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun already")
+        response = web.Response(status=status, text=f"reprieve: {problem}\n")
+        response.force_close()
+        return response
+
     def reads_body(self) -> None:
         """Note that the header is complete."""
         self._enter(Phase.BODY)
@@ -186,3 +209,8 @@ class Connection(web.RequestHandler):
     def _enter(self, phase: Phase) -> None:
         if self._visit is not None:
             self._visits.enter(self._visit, phase)
+
+
+def _first_words(message: str) -> str:
+    """Give what the parser says without the bytes that it says it of."""
+    return message.partition("\n")[0].partition(": b")[0].rstrip(": ")

@@ -1,0 +1,133 @@
+"""Any file is a configuration that can be served, or gets one line for each of its faults.
+
+What ``reprieve check-config`` would say is asked in this process: the same function, the same
+lines. A configuration that is called good is then put to use as far as a process without a socket
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.checking import served_config
+from extender.config import ConfigError, find_policy
+from extender.degrading import degradation_of
+from extender.front.connections import Visits
+from extender.recent import Recent
+from extender.turns import Turns
+from tests.extender.conftest import HandClock
+from tests.faults.rows import ANY_CONFIGURATION
+from tests.faults.test_bodies import STRANGE, often, places, put
+
+GOOD: Final[dict[str, Any]] = {
+    "host": "127.0.0.1",
+    "port": 0,
+    "pathPrefixes": ["/scheduler"],
+    "bodyLimitMiB": 64,
+    "policy": "kube-scheduler",
+    "search": "offered",
+    "upstream": "1.34",
+    "promiseSeconds": 30,
+    "managedResources": [{"name": "example.com/license", "ignoredByScheduler": True}],
+    "pluginConfig": [
+        {
+            "name": "PodTopologySpread",
+            "args": {
+                "defaultingType": "List",
+                "defaultConstraints": [
+                    {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+                ],
+            },
+        }
+    ],
+    "limits": {"connections": 256, "headerKiB": 32, "headerSeconds": 10},
+    "deadlineMilliseconds": {"filter": 200, "preempt": 200},
+    "queueLimit": 64,
+    "staleSeconds": 180,
+    "degraded": {"late": {"filter": "veto"}},
+    "watchSilenceSeconds": 90,
+    "shutdownDelaySeconds": 0,
+    "decisionsKept": 256,
+    "events": False,
+}
+POLICY: Final[dict[str, Any]] = {
+    "name": "mine",
+    "victims": ["highest priority", "earliest start"],
+    "candidates": ["fewest victims", "fewest PDB violations"],
+    "protect": [
+        {"name": "system", "namespaces": ["kube-system"]},
+        {
+            "name": "databases",
+            "selector": {
+                "matchLabels": {"role": "db"},
+                "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a"]}],
+            },
+        },
+    ],
+}
+OTHERS: Final = STRANGE | st.sampled_from(
+    [float("nan"), float("inf"), float("-inf"), 10**400, "1.99", "/nowhere", "::", "0.0.0.0"]
+)
+SCRAPS: Final = [b"&a [*a]", b"\t", b"!!python/object:os.system x", b"\xff", b"\0", b"{", b"- ", b"%"]
+
+
+@st.composite
+def files(draw: st.DrawFn, good: dict[str, Any]) -> bytes:
+    """Give a good file that was spoiled in a few ways."""
+    document: Any = good
+    for _ in range(draw(st.integers(0, 3))):
+        found = places(document)
+        if found:
+            document = put(document, draw(st.sampled_from(found)), draw(OTHERS))
+    written = yaml.safe_dump(document).encode()
+    if draw(st.booleans()):
+        return written
+    place = draw(st.integers(0, len(written)))
+    return written[:place] + draw(st.sampled_from(SCRAPS)) + written[place:]
+
+
+def lines(error: ConfigError, path: Path) -> Iterator[str]:
+    """Give the faults, each of which must be a line that names the file."""
+    assert error.faults
+    for fault in error.faults:
+        assert str(path) in fault, fault
+        yield fault
+
+
+@often(ANY_CONFIGURATION)
+@given(written=files(GOOD))
+def test_any_configuration_is_put_to_use_or_told_its_faults(
+    tmp_path_factory: Any, written: bytes
+) -> None:
+    path = Path(tmp_path_factory.getbasetemp()) / "reprieve.yaml"
+    path.write_bytes(written)
+    try:
+        config = served_config(path, {}, HandClock())
+    except ConfigError as error:
+        assert list(lines(error, path))
+        return
+    degradation = degradation_of(config)
+    assert degradation.deadline("filter") > 0
+    Visits(config.limits, HandClock()).sweep()
+    Turns(config.queue_limit)
+    Recent(config.decisions_kept)
+    assert config.body_limit_mib * 2**20 > 0
+
+
+@often(ANY_CONFIGURATION)
+@given(written=files(POLICY))
+def test_any_policy_is_put_to_use_or_told_its_faults(tmp_path_factory: Any, written: bytes) -> None:
+    path = Path(tmp_path_factory.getbasetemp()) / "policy.yaml"
+    path.write_bytes(written)
+    try:
+        policy = find_policy(str(path))
+    except ConfigError as error:
+        assert list(lines(error, path))
+        return
+    assert policy.name
