@@ -10,7 +10,7 @@ Source: k8s.io/kube-scheduler/extender/v1/types.go and pkg/scheduler/extender.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
@@ -101,7 +101,7 @@ def decode_filter(body: bytes) -> FilterRequest:
     return FilterRequest(
         pod=_pod(fields, "ExtenderArgs"),
         names=None if names is None else tuple(names),
-        nodes=None if nodes is None else tuple(nodes.items or ()),
+        nodes=None if nodes is None else _sendable(nodes.items or ()),
     )
 
 
@@ -251,16 +251,28 @@ def _pod(fields: Mapping[str, msgspec.Raw], what: str) -> bytes:
 T = TypeVar("T")
 
 
+def _sendable(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
+    """Give nodes that can be sent back; what nobody reads of them must be UTF-8, too."""
+    sent = tuple(nodes)
+    for index, node in enumerate(sent):
+        _understood(f"Nodes.items[{index}]", bytes(node).decode)
+    return sent
+
+
 def _typed(fields: Mapping[str, msgspec.Raw], name: str, kind: type[T]) -> T | None:
     raw = fields.get(name.lower())
-    if raw is None:
-        return None
+    return None if raw is None else _understood(name, lambda: msgspec.json.decode(raw, type=kind))
+
+
+def _understood(name: str, read: Callable[[], T]) -> T:
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return read()
     except msgspec.ValidationError as error:
         raise WireError(f"{name}: {error}".replace("`", "").replace(" - at $", " at ")) from None
     except UnicodeDecodeError as error:
         raise WireError(f"{name}: not UTF-8: {error.reason}") from None
+    except RecursionError:
+        raise WireError(f"{name}: nested too deeply") from None
 
 
 def _victims(
@@ -271,8 +283,10 @@ def _victims(
         offer and offer.is_spelled_otherwise() for offer in offers.values()
     ):
         return offers
-    respelled = msgspec.json.encode(_respelled(msgspec.json.decode(fields[name.lower()])))
-    return _typed({name.lower(): msgspec.Raw(respelled)}, name, kind)
+    written = fields[name.lower()]
+    return _understood(
+        name, lambda: msgspec.convert(_respelled(msgspec.json.decode(written)), kind)
+    )
 
 
 def _respelled(victims: dict[str, dict[str, object] | None]) -> object:
