@@ -53,7 +53,7 @@ def served_faults(config: Config, now: float, place: Callable[[str], str]) -> It
 
     ``place`` says where a field was written; ``now`` is in epoch seconds.
     """
-    yield from (place(fault) for fault in filter_faults(config))
+    yield from (place(fault) for fault in (*_host_faults(config.host), *filter_faults(config)))
     try:
         release(config.upstream)
     except UnknownReleaseError as error:
@@ -65,6 +65,18 @@ def served_faults(config: Config, now: float, place: Callable[[str], str]) -> It
     yield from (place(fault) for fault in _prefix_faults(config.path_prefixes))
     yield from _certificate_faults(config, now, place)
     yield from (place(fault) for fault in _tracing_faults(config.tracing))
+
+
+def _host_faults(host: str) -> Iterator[str]:
+    if not _is_host(host):
+        yield f"host: {host!r} names no host; expected an address or a name"
+
+
+def _is_host(host: str) -> bool:
+    try:
+        return b"\0" not in host.encode("idna")
+    except UnicodeError:  # a label that is empty, too long, or of characters that none may have
+        return False
 
 
 def plain_faults(config: Config, place: Callable[[str], str]) -> Iterator[str]:

@@ -137,8 +137,8 @@ class Limits(_Part, frozen=True):
 class Deadlines(_Part, frozen=True):
     """How long a call may take us, by verb, in milliseconds."""
 
-    filter: Annotated[int, msgspec.Meta(ge=1)] = 200
-    preempt: Annotated[int, msgspec.Meta(ge=1)] = 200
+    filter: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
+    preempt: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
 
 
 class Substitutes(_Part, frozen=True):
@@ -189,7 +189,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     degraded: Degraded = Degraded()
     watch_silence_seconds: _Positive = 90.0
     shutdown_delay_seconds: _Span = 0.0
-    decisions_kept: Annotated[int, msgspec.Meta(ge=0)] = 256
+    decisions_kept: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
     events: bool = False
     tracing: Tracing | None = None
 
@@ -277,7 +277,7 @@ def find_policy(name_or_path: str) -> Policy:
     if name_or_path in POLICIES:
         return POLICIES[name_or_path]
     path = Path(name_or_path)
-    if not path.exists():
+    if not _is_there(path):
         known = ", ".join(POLICIES)
         raise ConfigError(
             f"policy {name_or_path!r}: no such file, nor a policy called so ({known})"
@@ -294,6 +294,13 @@ def find_policy(name_or_path: str) -> Policy:
         )
     except FieldError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # no file could have such a name
+        return False
 
 
 def _load(path: Path, kind: type[T]) -> T:
