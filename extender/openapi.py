@@ -190,9 +190,7 @@ def _get(
     responses = {status: _response(why, _TEXT) for status, why in texts.items()}
     if answered is not None:
         responses["200"] = _response("what was asked for", _json(answered))
-    return {
-        "get": {"summary": summary, "parameters": list(parameters), "responses": responses}
-    }
+    return {"get": {"summary": summary, "parameters": list(parameters), "responses": responses}}
 
 
 def _response(description: str, content: Part) -> Part:
