@@ -32,7 +32,7 @@ class Pair:
 def self_signed(begins: float, ends: float, number: int = 0) -> Pair:
     """Certify 127.0.0.1 by its own key; each ``number`` has its own. Times are epoch seconds."""
     key = _key(number)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"here-{number}")])
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(_EPOCH + timedelta(seconds=int(begins)))

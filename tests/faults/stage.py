@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from structlog.testing import capture_logs
 
@@ -54,6 +54,8 @@ NODE_NAMES: Final = tuple(f"node-{number}" for number in range(5))
 
 RULES: Final = Rules()
 
+T = TypeVar("T")
+
 
 class Wire:
     """The way to the server, which may be ``down``; streams may break, or fall silent."""
@@ -61,7 +63,7 @@ class Wire:
     def __init__(self, inner: Transport, clock: Clock) -> None:
         self._inner = inner
         self._clock = clock
-        self._open: set[_Line] = set()
+        self._open: dict[_Line, None] = {}
         self.down = False
         self.requests = 0
 
@@ -85,11 +87,11 @@ class Wire:
         async with AsyncExitStack() as stack:
             opening = stack.enter_async_context(self._inner.stream(request))
             line = _Line(await self._in_time(request, opening), request, self._clock)
-            self._open.add(line)
+            self._open[line] = None
             try:
                 yield line
             finally:
-                self._open.discard(line)
+                self._open.pop(line, None)
                 await line.end()
 
     async def close(self) -> None:
@@ -100,7 +102,7 @@ class Wire:
         if self.down:
             raise Lost(f"{request}: connection refused")
 
-    async def _in_time(self, request: Request, work: Any) -> Any:
+    async def _in_time(self, request: Request, work: Coroutine[Any, Any, T]) -> T:
         try:
             return await within(self._clock, request.silence_limit, work)
         except TimeoutError:
@@ -203,7 +205,7 @@ class Chronicle:
         now = self._cluster.clock.monotonic()
         for kind, (decode, key) in KINDS.items():
             moments = self.moments[kind]
-            for change in self._cluster.history(kind).changes:
+            for change in self._cluster.history(kind):
                 if change.version > moments[-1].version:
                     changed = decode(encoded(change.object))
                     objects = {**moments[-1].objects, key(changed): changed}

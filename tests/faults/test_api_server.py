@@ -41,7 +41,9 @@ def planned(*faults: Fault, lag: float = 0.0) -> Mischief:
 
     async def begin(here: Stage) -> None:
         here.lag_seconds = lag
-        here.cluster.faults.plan(*(each.by(AGENT) for each in faults), seed=here.rng.getrandbits(32))
+        here.cluster.faults.plan(
+            *(each.by(AGENT) for each in faults), seed=here.rng.getrandbits(32)
+        )
 
     return begin
 

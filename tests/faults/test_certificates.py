@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -55,19 +56,18 @@ class Mount:
         pair, other = self.pair(-60, 1000), self_signed(NOON, NOON + 1, 9)
         expired, to_come = self.pair(-900, -1), self.pair(500, 2000)
         place = self.rng.randrange(len(pair.certificate))
-        self.rng.choice(
-            [
-                lambda: self.write(pair.certificate, other.key, None),
-                lambda: self.write(pair.certificate[:place], pair.key, None),
-                lambda: self.write(pair.certificate, pair.key[: place // 4], None),
-                lambda: self.write(b"", b"", None),
-                lambda: self.write(None, pair.key, None),
-                lambda: self.write(pair.certificate, None, None),
-                lambda: self.write(expired.certificate, expired.key, expired),
-                lambda: self.write(to_come.certificate, to_come.key, to_come),
-                lambda: self.write(self.before[0].certificate, self.before[0].key, self.before[0]),
-            ]
-        )()
+        ways: list[Callable[[], None]] = [
+            lambda: self.write(pair.certificate, other.key, None),
+            lambda: self.write(pair.certificate[:place], pair.key, None),
+            lambda: self.write(pair.certificate, pair.key[: place // 4], None),
+            lambda: self.write(b"", b"", None),
+            lambda: self.write(None, pair.key, None),
+            lambda: self.write(pair.certificate, None, None),
+            lambda: self.write(expired.certificate, expired.key, expired),
+            lambda: self.write(to_come.certificate, to_come.key, to_come),
+            lambda: self.write(self.before[0].certificate, self.before[0].key, self.before[0]),
+        ]
+        self.rng.choice(ways)()
 
     def content(self) -> tuple[bytes, ...]:
         paths = (self.folder / name for name in ("tls.crt", "tls.key"))

@@ -30,7 +30,7 @@ from tests.faults.rows import ANY_BYTES
 __all__ = ["papers"]
 
 BODY: Final = filter_body(None, "node-1")
-RIGHT: Final = {
+RIGHT: Final[dict[str, object]] = {
     "Nodes": None,
     "NodeNames": ["node-1"],
     "FailedNodes": {},
@@ -163,7 +163,7 @@ async def test_each_form_of_a_call_is_understood_or_refused(
         assert [status for status, _ in got] == statuses
         for status, body in got:
             check(status, body)
-        assert list(answers(await said(door, ASKING)))[0][0] == OK
+        assert next(answers(await said(door, ASKING)))[0] == OK
         await door.until(0)
 
 
@@ -178,7 +178,9 @@ def spoiled(rng: Random) -> bytes:
             case 1:
                 sent[place:place] = rng.randbytes(rng.randrange(1, 20))
             case 2:
-                sent[place : place + 1] = rng.choice([b"\r\n", b"\n", b"\0", b" ", b":", b"\r\n\r\n"])
+                sent[place : place + 1] = rng.choice(
+                    [b"\r\n", b"\n", b"\0", b" ", b":", b"\r\n\r\n"]
+                )
             case _:
                 sent += sent[: rng.randrange(200)]
     return bytes(sent)
@@ -195,7 +197,7 @@ async def test_spoiled_bytes_are_refused_or_ended() -> None:
                 except BaseException as error:
                     error.add_note(f"seed {seed}")
                     raise
-            assert list(answers(await said(door, ASKING)))[0][0] == OK
+            assert next(answers(await said(door, ASKING)))[0] == OK
             await door.until(0)
 
 
