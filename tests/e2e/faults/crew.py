@@ -110,11 +110,13 @@ async def begun(folder: Path, *arguments: str, **settings: Any) -> Extender:
 
 
 @asynccontextmanager
-async def extender(folder: Path, server: str, **settings: Any) -> AsyncIterator[Extender]:
+async def extender(
+    folder: Path, server: str, trusted: ssl.SSLContext | None = None, **settings: Any
+) -> AsyncIterator[Extender]:
     """Run an extender that is ready; it must end well in the end, unless it was ended."""
     running = await begun(folder, "--server", server, **settings)
     try:
-        await ready(running.url)
+        await ready(running.url, trusted)
         yield running
     finally:
         if running.process.returncode is None:
@@ -141,9 +143,9 @@ async def shown(url: str, path: str, text: str, tls: ssl.SSLContext | None = Non
             raise AssertionError(f"{path} never said {text!r}; it says {page!r}") from None
 
 
-async def figure(url: str, name: str) -> float:
+async def figure(url: str, name: str, tls: ssl.SSLContext | None = None) -> float:
     """Give a figure of /metrics; those with labels are added up."""
-    page = await shown(url, "/metrics", name)
+    page = await shown(url, "/metrics", name, tls)
     lines = (line for line in page.splitlines() if line.startswith((f"{name} ", f"{name}{{")))
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
