@@ -8,7 +8,7 @@ GO := .venv/.go
 COMPILED := policies/_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
-.PHONY: quick-start demo test fuzz e2e manifests conformance differential check docs audit bench bench-check load load-check clean
+.PHONY: quick-start demo test fuzz faults e2e manifests conformance differential check docs audit bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and say how to go on
 	@echo "now: . .venv/bin/activate, and go on as docs/quick-start.md says"
@@ -21,6 +21,11 @@ test: $(INSTALLED)  ## run all tests
 
 fuzz: $(INSTALLED)  ## 22,500 random clusters: both engines decide the same
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/test_agreement.py
+
+SEEDS := 100
+
+faults: $(CLIENTS)  ## everything that may go wrong; SEEDS=1000 ten times as often
+	SEEDS=$(SEEDS) $(BIN)/pytest -n auto --timeout 3600 tests/faults tests/e2e/faults
 
 e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
 	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
