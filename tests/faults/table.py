@@ -19,7 +19,7 @@ SEEDS: Final = int(os.environ.get("SEEDS", _USUAL))
 class Row:
     """A fault: ``runs`` of ``what`` (lives, bodies, …) by default, in the test file ``where``.
 
-    ``seen`` is what came of it when the suite was last run at length.
+    ``seen`` is what came of it so far.
     """
 
     fault: str
