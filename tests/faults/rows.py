@@ -167,7 +167,7 @@ API_KILLED: Final = Row(
     2,
     "kills",
     f"{_E2E}/test_api_server.py",
-    "",
+    "as promised",
 )
 LINE_DEAD: Final = Row(
     "the line to the API server goes dead without a word, under load",
@@ -191,7 +191,7 @@ OWN_CERTIFICATE: Final = Row(
     2,
     "processes",
     f"{_E2E}/test_certificate.py",
-    "",
+    "as promised",
 )
 ANY_REQUEST: Final = Row(
     "requests of any shape to every endpoint (schemathesis, from `GET /openapi.json`)",
