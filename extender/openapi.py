@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from extender.kube.shapes import NodeShape, PodShape
 from extender.recent import Record
+from extender.verbs import VERBS
 from extender.wire import PreemptionResult
 
 Part = dict[str, object]
@@ -162,6 +163,7 @@ def _others(decisions: Part) -> dict[str, Part]:
     asked: list[Part] = [
         {"name": "limit", "in": "query", "schema": limit},
         {"name": "pod", "in": "query", "schema": {"type": "string"}, "example": "default/web"},
+        {"name": "verb", "in": "query", "schema": {"type": "string", "enum": list(VERBS)}},
     ]
     verbose: Part = {"name": "verbose", "in": "query", "schema": {"type": "string"}}
     ready = {"200": "calls are answered", "503": "why they are not"}
