@@ -26,6 +26,7 @@ from extender.turns import Turns
 from policies.reference import Reference
 from policies.rules import Rules
 from policies.upstream import release
+from tests.builders import pod
 from tests.extender.conftest import HandClock, live_cluster
 from tests.faults.rows import ANY_CONFIGURATION
 from tests.faults.test_bodies import STRANGE, often, places, put
@@ -175,4 +176,6 @@ def test_any_policy_is_put_to_use_or_told_its_faults(tmp_path_factory: Any, writ
     except ConfigError as error:
         lines(error, path)
         return
-    assert policy.name
+    web = pod("web")
+    assert policy.guard_of(web) in (None, *policy.guards)
+    assert policy.victims.sort([web]) == [web]
