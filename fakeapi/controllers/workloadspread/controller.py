@@ -28,7 +28,7 @@ from extender.kube.resources import PODS, Resource
 from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.kube.workloadspread.workloads import ScaledKind
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controllers.spreading.written import Written
+from fakeapi.controllers.spreading.written import Written, older
 from fakeapi.controllers.workloadspread.copies import Copies
 from fakeapi.controllers.workloadspread.handlers import (
     ConfigurationEvents,
@@ -36,6 +36,7 @@ from fakeapi.controllers.workloadspread.handlers import (
     SpreadEvents,
     WorkloadEvents,
 )
+from fakeapi.controllers.workloadspread.pace import Pace
 from fakeapi.controllers.workloadspread.served import ServedKinds
 from fakeapi.controllers.workloadspread.shapes import REPLICA_SET, SPREAD, Kind
 from fakeapi.controllers.workloadspread.writing import Writer
@@ -92,9 +93,10 @@ class WorkloadSpreadController:
         self._writes = ConsistencyStore(self._kept)
         self._writer = Writer(client, events.recorder(_COMPONENT), self._writes, written)
         self._served = ServedKinds(client, informers, clock, self)
+        self._pace = Pace(self._queue, clock)
         given = self.copies, self._queue, rules
-        self.spread_events = SpreadEvents(self._queue, written, self._served.want)
-        self.pod_events = PodEvents(*given, self._log)
+        self.spread_events = SpreadEvents(self._queue, self._pace, written, self._served.want)
+        self.pod_events = PodEvents(self.copies, self._pace, rules, self._log)
         self.workload_events = WorkloadEvents(*given, self._log)
         self._configuration_events = ConfigurationEvents(*given, self._served.want, self._log)
         self.controller = Controller("workloadspread", self._queue, self._sync, workers)
@@ -158,6 +160,7 @@ class WorkloadSpreadController:
         item = self.copies.spread(key)
         if item is None:
             self._writes.clear(key)
+            self._pace.forget(key)
             return None
         if item.value is None:
             self._log.warning("workload_spread_ignored", key, why=item.problem)
@@ -165,7 +168,12 @@ class WorkloadSpreadController:
         if self._writes.stale(key):
             return STALE_SECONDS
         newest = self._states.newest(item.value)
-        return await self._look(newest) if self._sees(newest.spread) else None
+        if not self._sees(newest.spread):
+            return None
+        try:
+            return await self._look(newest)
+        finally:
+            self._pace.looked(key)
 
     def _sees(self, spread: Spread) -> bool:
         """Tell whether what a WorkloadSpread targets can be seen."""
@@ -208,13 +216,22 @@ class WorkloadSpreadController:
         if not outcome.writes_status or resource is None:
             return outcome
         async with self._states.turn(written.spread.uid):
-            newest = self._states.newest(written)
+            newest = self._newest(written)
             if newest is not written:
                 outcome = self._outcome(newest)
                 self._check(newest.spread, outcome)
             if outcome.writes_status:
                 await self._writer.write_status(resource, newest, outcome.status)
         return outcome
+
+
+    def _newest(self, written: WrittenSpread) -> WrittenSpread:
+        """Give the newest state known here: what a copy shows by now is not kept besides."""
+        item = self.copies.spread(written.spread.key)
+        shown = None if item is None else item.value
+        if shown is None or shown.spread.uid != written.spread.uid or not older(written, shown):
+            return self._states.newest(written)
+        return self._states.newest(shown)
 
 
 def _needed(spread: Spread) -> tuple[Kind, ...]:

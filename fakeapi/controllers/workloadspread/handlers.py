@@ -8,6 +8,7 @@ Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_event_han
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from extender.kube.logs import OnceLog
 from extender.kube.workloadspread.spreads import WrittenSpread
@@ -15,8 +16,9 @@ from extender.kube.workqueue import WorkQueue
 from fakeapi.controllers.spreading.items import Item
 from fakeapi.controllers.spreading.written import Written
 from fakeapi.controllers.workloadspread.copies import Copies
+from fakeapi.controllers.workloadspread.pace import Pace
 from fakeapi.controllers.workloadspread.shapes import Kind, WrittenPod
-from policies.spreading.model import SpreadPod
+from policies.spreading.model import Spread, SpreadPod
 from policies.spreading.reconciling import SpreadRules
 from policies.spreading.watching import (
     awaits_adoption,
@@ -36,39 +38,45 @@ Want = Callable[[Iterable[Kind]], None]
 class SpreadEvents:
     """What follows from WorkloadSpreads that come, change and go: each is looked at."""
 
-    def __init__(self, queue: WorkQueue[str], states: Written, want: Want) -> None:
+    def __init__(self, queue: WorkQueue[str], pace: Pace, states: Written, want: Want) -> None:
         self._queue = queue
+        self._pace = pace
         self._states = states
         self._want = want
 
     def added(self, item: Item[WrittenSpread]) -> None:
         """Look at it, and see to it that its target can be seen."""
-        if item.value is not None:
-            self._states.shown(item.value)
-            if item.value.spread.target is not None:
-                self._want((item.value.spread.target.presumed[:2],))
+        self._note(item)
         self._queue.add(item.metadata.key)
 
     def updated(self, old: Item[WrittenSpread], new: Item[WrittenSpread]) -> None:
-        """Look at it."""
+        """Look at it, soon if no more than its status may have changed."""
+        self._note(new)
         if old.value is not None and new.value is not None:
             self._states.moved(old.value, new.value)
-        self.added(new)
+            if _is_as_wanted(old.value.spread, new.value.spread):
+                self._pace.soon(new.metadata.key)
+                return
+        self._queue.add(new.metadata.key)
 
     def removed(self, item: Item[WrittenSpread]) -> None:
         """Forget it."""
         self._states.forget(item.metadata.uid)
         self._queue.add(item.metadata.key)
 
+    def _note(self, item: Item[WrittenSpread]) -> None:
+        if item.value is not None:
+            self._states.shown(item.value)
+            if item.value.spread.target is not None:
+                self._want((item.value.spread.target.presumed[:2],))
+
 
 class PodEvents:
     """What follows from pods that come, change and go."""
 
-    def __init__(
-        self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, log: OnceLog
-    ) -> None:
+    def __init__(self, copies: Copies, pace: Pace, rules: SpreadRules, log: OnceLog) -> None:
         self._copies = copies
-        self._queue = queue
+        self._pace = pace
         self._rules = rules
         self._log = log
 
@@ -99,7 +107,7 @@ class PodEvents:
 
     def _enqueue(self, pod: SpreadPod) -> None:
         if name := spread_of_pod(pod):
-            self._queue.add(f"{pod.namespace}/{name}")
+            self._pace.soon(f"{pod.namespace}/{name}")
 
     def _offer(self, old: SpreadPod | None, pod: SpreadPod) -> None:
         """Look at the WorkloadSpread of a pod's owner, if that may adopt it now."""
@@ -111,7 +119,7 @@ class PodEvents:
         if workload is not None and workload.uid == owner.uid:
             spread = spread_of_workload(workload, self._copies.spreads_of(pod.namespace))
             if spread is not None:
-                self._queue.add(spread.key)
+                self._pace.soon(spread.key)
 
 
 class WorkloadEvents:
@@ -179,3 +187,8 @@ class ConfigurationEvents:
     def removed(self, item: Item[Whitelist]) -> None:
         """Look at all WorkloadSpreads, without its kinds."""
         self.added(item)
+
+
+def _is_as_wanted(old: Spread, new: Spread) -> bool:
+    """Tell whether a WorkloadSpread asks for the same as before."""
+    return replace(old, status=new.status, resource_version=new.resource_version) == new

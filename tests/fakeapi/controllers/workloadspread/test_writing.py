@@ -113,6 +113,24 @@ async def test_who_has_written_first_is_not_overwritten() -> None:
         assert (entry["missingReplicas"], list(entry["creatingPods"])) == (1, ["to-come"])
 
 
+async def test_what_is_written_while_pods_are_patched_is_built_upon() -> None:
+    slow = fault("latency", seconds=3).on("patch", "pods").once()
+    pods = running("a1")
+    async with world(web(), a_replica_set(replicas=2), *pods, faults=(slow,)) as stage:
+        await stage.passes(1)
+        promised = {"name": "a", "replicas": 1, "missingReplicas": 0}
+        promised["creatingPods"] = {"to-come": "2026-01-01T00:00:01Z"}
+        status = {"versionedSubsetStatuses": {"versionIgnored": [promised]}}
+        await stage.patch(SPREADS, "web", {"status": status})
+        await stage.passes(10)
+        written = [status for _, path, status in stage.writes() if path.endswith("/status")]
+        assert written == [200]
+        found = await stage.get(SPREADS, "web")
+        assert found is not None
+        (entry, _) = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
+        assert list(entry["creatingPods"]) == ["to-come"]
+
+
 def stuck(*names: str) -> list[Document]:
     """Give pods that have been unschedulable in the first subset for a minute."""
     since = "2025-12-31T23:59:00Z"
