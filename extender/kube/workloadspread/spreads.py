@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from policies.spreading.references import Reference
 IGNORE_PATCH: Final = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 
 _KIND: Final = "WorkloadSpread"
+_REMEMBERED: Final = 64
 _decoder = msgspec.json.Decoder(shapes.SpreadShape)
 _documents = msgspec.json.Decoder(dict[str, Any])
 
@@ -44,7 +46,16 @@ class WrittenSpread:
 
 
 def decode_spread(raw: bytes) -> WrittenSpread:
-    """Read a WorkloadSpread of any version. Raises ObjectError."""
+    """Read a WorkloadSpread of any version. Raises ObjectError.
+
+    Whoever writes one gets it back twice, as the answer and as an event of a watch, a line's end
+    apart; a status can name thousands of pods, and what has just been read is not read again.
+    """
+    return _read(bytes(raw).strip())
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read(raw: bytes) -> WrittenSpread:
     document = _document(raw)
     return WrittenSpread(decoded(_KIND, _decoder, msgspec.json.encode(document), _spread), document)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -226,3 +227,15 @@ def test_a_subset_is_found_by_name() -> None:
     assert written.subset("") == {"maxReplicas": 1}
     with pytest.raises(KeyError):
         written.subset("b")
+
+
+def test_what_comes_twice_is_read_once() -> None:
+    raw = encoded(spread_json())
+    assert decode_spread(raw + b"\n") is decode_spread(raw)
+
+
+def test_what_differs_is_read_anew() -> None:
+    one, other = spread_json(), spread_json()
+    other["metadata"]["resourceVersion"] = "8"
+    assert decoded(other).resource_version == "8"
+    assert decoded(one) == replace(decoded(other), resource_version=decoded(one).resource_version)
