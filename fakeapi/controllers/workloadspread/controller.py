@@ -224,7 +224,6 @@ class WorkloadSpreadController:
                 await self._writer.write_status(resource, newest, outcome.status)
         return outcome
 
-
     def _newest(self, written: WrittenSpread) -> WrittenSpread:
         """Give the newest state known here: what a copy shows by now is not kept besides."""
         item = self.copies.spread(written.spread.key)
