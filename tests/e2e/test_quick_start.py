@@ -26,7 +26,7 @@ CHANCE = {
     r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b": "UID",
     r"\b10\.\d+\.\d+\.\d+\b": "IP",
     r'("at": )"[^"]*"': r"\1TIME",
-    r'("requestID": )"[^"]*"': r"\1ID",
+    r'("(?:requestID|podsVersion)": )"[^"]*"': r"\1ID",
     r'("(?:tookMilliseconds|generation)": )[\d.]+': r"\1NUMBER",
     r"\b(\d+m)?\d+s\b": "AGE",
     r"[ \t]+": " ",
