@@ -19,7 +19,7 @@ from fakeapi.scenarios.loop import Story
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """One preemptor: who went for it, on which node, what decided, who was spared and why."""
+    """One answer: for whom, who went, on which node, what decided, who was spared and why."""
 
     preemptor: str
     node: str
@@ -84,16 +84,14 @@ def sum_up(sight: Sight, story: Story, pace: float) -> Summary:
 
 
 def _preemptions(sight: Sight, story: Story) -> tuple[Preemption, ...]:
-    by_reason: dict[tuple[str, str], list[str]] = {}
-    told: dict[tuple[str, str], Deliberation | None] = {}
+    by_answer: dict[tuple[str, str, Deliberation | None], list[str]] = {}
     for gone in sight.preempted():
-        place = gone.preemptor, gone.node
-        by_reason.setdefault(place, []).append(gone.pod)
-        told[place] = sight.deliberation(gone)
+        answer = gone.preemptor, gone.node, sight.deliberation(gone)
+        by_answer.setdefault(answer, []).append(gone.pod)
     names = {pod.uid: pod.key for pod in sight.pods}
     rows = [
-        _preemption(names.get(uid, uid), node, pods, told[uid, node])
-        for (uid, node), pods in by_reason.items()
+        _preemption(names.get(uid, uid), node, pods, told)
+        for (uid, node, told), pods in by_answer.items()
     ]
     order = {key: index for index, key in enumerate(story.coming)}
     return tuple(sorted(rows, key=lambda row: order.get(row.preemptor, len(order))))

@@ -86,6 +86,16 @@ def test_the_burst_comes_first_in_its_order_and_then_who_preempts_in_turn() -> N
     assert [each.preemptor for each in told.preemptions] == ["d/vip", "d/web-3"]
 
 
+def test_each_answer_stands_by_itself_though_it_is_for_the_same_pod_and_node() -> None:
+    events = preempted("p", at=1), preempted("q", at=2)
+    answers = deliberation("p"), deliberation("q", decided_by="fewest victims", candidates=2)
+    told = sum_up(replace(TAKEN, events=events, deliberations=answers), SMALL, 1.0)
+    assert [(each.victims, each.why) for each in told.preemptions] == [
+        (("d/p (1)",), "the only candidate"),
+        (("d/q (1)",), "best of 2 by fewest victims"),
+    ]
+
+
 def test_who_has_no_explanation_is_told_of_all_the_same() -> None:
     told = sum_up(replace(TAKEN, deliberations=()), SMALL, 1.0)
     assert told.preemptions == (Preemption("d/vip", "n-1", ("d/web-1",), "nobody knows", (), 0),)
