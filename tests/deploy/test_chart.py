@@ -170,7 +170,10 @@ def test_only_those_who_are_named_get_in_if_any_are() -> None:
         ({"tls": {"mode": "cert-manager"}}, "tls.certManager.issuerRef.name"),
         ({"tls": {"mode": "none", "clients": {"verify": True}}}, "tls.clients.verify"),
         ({"tls": {"clients": {"allowedNames": ["a"]}}}, "tls.clients.allowedNames"),
+        ({"config": {"host": None}}, "host is required"),
         ({"service": {"port": 0}}, "service.port"),
+        ({"podLabels": {"app.kubernetes.io/name": "mine"}}, "podLabels"),
+        ({"topologySpreadConstraints": [{"labelSelector": {}}]}, "topologySpreadConstraints.0"),
         ({"networkPolicy": {"schedulerCIDRs": ["10.0.0.1"]}}, "networkPolicy.schedulerCIDRs"),
         ({"podDisruptionBudget": {"maxUnavailable": "most"}}, "podDisruptionBudget.maxUnavailable"),
         (
