@@ -177,6 +177,10 @@ def test_only_those_who_are_named_get_in_if_any_are() -> None:
         ({"networkPolicy": {"schedulerCIDRs": ["10.0.0.1"]}}, "networkPolicy.schedulerCIDRs"),
         ({"podDisruptionBudget": {"maxUnavailable": "most"}}, "podDisruptionBudget.maxUnavailable"),
         (
+            {"tls": {"clients": {"verify": True}}, **MONITORED},
+            "monitoring.serviceMonitor.tlsConfig",
+        ),
+        (
             {"monitoring": {"prometheusRule": {"slowSeconds": 0}}},
             "monitoring.prometheusRule.slowSeconds",
         ),
