@@ -41,7 +41,7 @@ MONITORED: Final = {
 
 _HELMS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 _SAID_ELSEWHERE: Final = ("tls", "allowPlainHTTP")
-_OVERLAYS: Final[Mapping[str, tuple[Document, Sequence[str]]]] = {
+_COMPONENTS: Final[Mapping[str, tuple[Document, Sequence[str]]]] = {
     "cert-manager": (ISSUER, ("Certificate",)),
     "monitoring": (MONITORED, ("ServiceMonitor", "PrometheusRule")),
 }
@@ -144,12 +144,12 @@ def files() -> Iterator[tuple[Path, str]]:
     for document in plain:
         if document["kind"] != "ConfigMap":
             yield _file("base", document), _text(document)
-    for overlay, (values, kinds) in _OVERLAYS.items():
+    for component, (values, kinds) in _COMPONENTS.items():
         for document in rendered(values):
             if document["kind"] in kinds:
-                yield _file(f"overlays/{overlay}", document), _text(document)
+                yield _file(f"components/{component}", document), _text(document)
     dashboard = CHART / "files" / "reprieve.json"
-    yield KUSTOMIZE / "overlays" / "monitoring" / "reprieve.json", dashboard.read_text()
+    yield KUSTOMIZE / "components" / "monitoring" / "reprieve.json", dashboard.read_text()
 
 
 def _file(directory: str, document: Document) -> Path:

@@ -43,7 +43,7 @@ def test_kustomize_directories_and_examples_are_applied(there: Cluster, side: st
     flags = ("apply", "--validate=strict", *SIDES[side])
     for file in ("rbac.yaml", "kube-scheduler/second-scheduler.yaml"):
         there.kubectl(*flags, "-f", str(DEPLOY / file))
-    for directory in ("base", "overlays/cert-manager", "overlays/monitoring"):
+    for directory in ("base", "overlays/cert-manager", "overlays/monitoring", "overlays/all"):
         there.kubectl(*flags, "-k", str(KUSTOMIZE / directory))
     found = [re.sub(r"-[0-9a-z]{10}$", "", name) for name in names(there)]
     assert sorted(found) == [

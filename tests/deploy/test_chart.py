@@ -75,7 +75,12 @@ def test_nothing_lies_about_in_kustomize_that_is_not_written_from_the_chart() ->
 
 @pytest.mark.parametrize(
     ("directory", "values"),
-    [("base", {}), ("overlays/cert-manager", ISSUER), ("overlays/monitoring", MONITORED)],
+    [
+        ("base", {}),
+        ("overlays/cert-manager", ISSUER),
+        ("overlays/monitoring", MONITORED),
+        ("overlays/all", {**ISSUER, **MONITORED}),
+    ],
 )
 def test_kustomize_makes_what_the_chart_makes(directory: str, values: Document) -> None:
     assert by_name(kustomized(directory)) == by_name(rendered(values))
