@@ -37,6 +37,7 @@ from fakeapi.controllers.spreadwebhooks.reviews import (
     refused,
 )
 from fakeapi.controllers.spreadwebhooks.statuses import StatusWriter
+from fakeapi.controllers.spreadwebhooks.together import Way
 from fakeapi.controllers.spreadwebhooks.trying import TryingGround
 from policies.spreading.admitting import LET_THROUGH, Asking, admit_removal, release
 from policies.spreading.model import SECOND, Spread, SpreadPod
@@ -168,7 +169,7 @@ class PodWebhooks:
         def decide(newest: WrittenSpread) -> Answer:
             return Answer(release(pod, newest.spread, self._asking(owners, target)), {})
 
-        return await self._writer.settle(written, decide)
+        return await self._writer.settle(written, decide, Way.OUT)
 
     async def _leaving(self, request: Request) -> Document | None:
         """Give the pod that a request removes; None if it removes none."""

@@ -36,6 +36,7 @@ from fakeapi.controllers.spreadwebhooks.together import (
     MOST_TOGETHER,
     Coming,
     Decide,
+    Way,
     decide_in_turn,
     fail,
 )
@@ -71,13 +72,15 @@ class StatusWriter:
         self._coming: dict[str, list[Coming]] = {}
         self._rivals = Rivals(clock, rng)
 
-    async def settle(self, found: WrittenSpread, decide: Decide) -> Answer | None:
+    async def settle(
+        self, found: WrittenSpread, decide: Decide, way: Way = Way.IN
+    ) -> Answer | None:
         """Decide, write the status if there is one to write, and give the answer.
 
         None: the WorkloadSpread has gone. Raises ApiError (409 if all attempts met a conflict),
         ObjectError, MalformedError, TransportError.
         """
-        uid, coming = found.spread.uid, Coming(decide)
+        uid, coming = found.spread.uid, Coming(decide, way)
         for attempt in range(WRITE_ATTEMPTS):
             if attempt:
                 await self._clock.sleep(self._pause(attempt - 1))
@@ -109,9 +112,10 @@ class StatusWriter:
             await self._write_for(depending, current, status)
 
     def _next(self, uid: str) -> list[Coming]:
-        """Give those that share the next write: who has fewest attempts left goes first."""
+        """Give those that share the next write: who has fewest attempts left, comers first."""
         waiting = [each for each in self._coming[uid] if not each.is_settled]
-        return sorted(waiting, key=lambda each: -each.attempt)[:MOST_TOGETHER]
+        chosen = sorted(waiting, key=lambda each: -each.attempt)[:MOST_TOGETHER]
+        return sorted(chosen, key=lambda each: each.way)
 
     async def _write_for(
         self, depending: Sequence[Coming], current: WrittenSpread, status: Status

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import Final
 
 from extender.kube.api_error import ApiError
@@ -24,6 +25,17 @@ Decide = Callable[[WrittenSpread], Answer]
 """Decides on the state of a WorkloadSpread; what time it is it says in whole seconds."""
 
 
+class Way(IntEnum):
+    """Where a pod goes, in the order in which those that share a write are decided.
+
+    A place that is given up counts as free only in the next write: until then nobody can tell
+    whether the pod that had it goes before another one comes.
+    """
+
+    IN = 0
+    OUT = 1
+
+
 @dataclass(slots=True, eq=False)
 class Coming:
     """A pod that waits: for a decision, and for the decision to be written down.
@@ -32,6 +44,7 @@ class Coming:
     """
 
     decide: Decide
+    way: Way = Way.IN
     attempt: int = 0
     answer: Answer | None = None
     conflict: ApiError | None = None
