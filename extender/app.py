@@ -142,6 +142,10 @@ async def _answer(
     verb, course = asked.verb, asked.course
     try:
         course.arrived = service.clock.monotonic()
+        if isinstance(request.protocol, Connection) and request.protocol.is_too_many:
+            refusal = _refusal(service, verb, 503, "overloaded: there are too many connections")
+            refusal.force_close()
+            return refusal
         body = await _body(request, body_limit)
         course.ends[Stage.READING] = service.clock.monotonic()
     except web.HTTPRequestEntityTooLarge:
@@ -204,7 +208,9 @@ def _ready_handler(service: Service) -> Handler:
         problem = service.readiness.problem()
         verdict = f"not ready: {problem}" if problem else "ok"
         shown = [*service.readiness.lines(), verdict] if "verbose" in request.query else [verdict]
-        return web.Response(status=503 if problem else 200, text="\n".join(shown) + "\n")
+        status = 503 if problem else 200
+        headers = _RETRY_AFTER.get(status)
+        return web.Response(status=status, text="\n".join(shown) + "\n", headers=headers)
 
     return handle
 

@@ -103,7 +103,8 @@ _REFUSALS: Final = {
 _VERB_REFUSALS: Final = {
     **_REFUSALS,
     "413": "the body is larger than bodyLimitMiB",
-    "503": "no decision can be made now, and nothing is configured to stand in; or not ready yet",
+    "503": "no decision can be made now, and nothing is configured to stand in; or not ready yet, "
+    "or there are too many connections",
 }
 
 

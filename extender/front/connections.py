@@ -9,8 +9,13 @@ A connection is in one of five phases, and may stay in each as long as its limit
     deciding    since the body was read                     the deadlines' concern
 
 Bytes that trickle in do not prolong a phase. Whoever stays too long is cut off without a word: a
-client that reads its answer too slowly counts as idle. When there are too many connections, the one
-that has been waiting longest for its client makes room; if none is, the new one is turned away.
+client that reads its answer too slowly counts as idle.
+
+When there are as many connections as may be, the one that has been waiting longest for its client
+makes room, if that is a second at least: in less, what it has sent may not have been read. If there
+is none, a new one is let in beyond the limit. As many calls may be under way as the limit says, and
+others are to be told that there are too many. At twice the limit, whoever waits makes room; if
+nobody does, a new connection is cut off.
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ from extender.config import Limits
 from extender.kube.clock import Clock, within
 
 SWEEP_SECONDS: Final = 1.0
+_WAITING_SECONDS: Final = 1.0
+"""Whose client has been silent for less is only cut off if nothing else helps."""
 
 
 class Phase(Enum):
@@ -41,6 +48,7 @@ class Phase(Enum):
 
 
 _AWAITS_CLIENT: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.HEADER)
+_CALLING: Final = (Phase.BODY, Phase.DECIDING)
 _UNDER_WAY: Final = (Phase.HEADER, Phase.BODY, Phase.DECIDING)
 
 
@@ -79,13 +87,23 @@ class Visits:
         return len(self._visits)
 
     def begin(self, transport: asyncio.BaseTransport, phase: Phase) -> Visit | None:
-        """Let a connection in, or give None if there is no room for it."""
+        """Let a connection in, or give None if there is no room at all."""
         visit = Visit(transport, phase, self._clock.monotonic())
-        if len(self._visits) >= self._most and not self._make_room():
+        if len(self._visits) >= self._most:
+            self.full += 1
+            self._make_room(visit.since)
+        if len(self._visits) >= 2 * self._most:
             visit.cut()
             return None
         self._visits[visit] = None
         return visit
+
+    @property
+    def too_many_calls(self) -> bool:
+        """Whether as many calls are under way as there may be connections."""
+        if len(self._visits) <= self._most:
+            return False
+        return sum(visit.phase in _CALLING for visit in self._visits) >= self._most
 
     def end(self, visit: Visit) -> None:
         """Forget a connection that has ended."""
@@ -123,12 +141,13 @@ class Visits:
             await self._clock.sleep(SWEEP_SECONDS)
             self.sweep()
 
-    def _make_room(self) -> bool:
-        self.full += 1
+    def _make_room(self, now: float) -> None:
         waiting = [visit for visit in self._visits if visit.phase in _AWAITS_CLIENT]
-        if waiting:
-            self._end(min(waiting, key=lambda visit: visit.since))
-        return bool(waiting)
+        if not waiting:
+            return
+        longest = min(waiting, key=lambda visit: visit.since)
+        if now - longest.since >= _WAITING_SECONDS or len(self._visits) >= 2 * self._most:
+            self._end(longest)
 
     def _end(self, visit: Visit) -> None:
         self.end(visit)
@@ -193,6 +212,11 @@ class Connection(web.RequestHandler):
         response = web.Response(status=status, text=f"reprieve: {problem}\n")
         response.force_close()
         return response
+
+    @property
+    def is_too_many(self) -> bool:
+        """Whether a call that begins now is to be told that there are too many."""
+        return self._visits.too_many_calls
 
     def reads_body(self) -> None:
         """Note that the header is complete."""

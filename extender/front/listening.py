@@ -20,6 +20,8 @@ from extender.front.connections import Connection, Phase, Visit, Visits
 
 FINISH_SECONDS: Final = 10.0
 _MOST_HEADERS: Final = 64
+_LINGERING_SECONDS: Final = 2.0
+"""How long a body is still read that nobody wants, so that the client gets to read its refusal."""
 
 Context = Callable[[], ssl.SSLContext]
 
@@ -101,6 +103,7 @@ class _Door:
             max_line_size=size,
             max_field_size=size,
             max_headers=_MOST_HEADERS,
+            lingering_time=_LINGERING_SECONDS,
         )
 
 

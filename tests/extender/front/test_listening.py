@@ -14,7 +14,7 @@ from extender.front.rotation import Rotation
 from extender.kube.clock import SystemClock
 from fakeapi.certificates import Authority
 from tests.extender.front.conftest import Papers
-from tests.extender.front.doors import ASKING, GET, Client, open_door
+from tests.extender.front.doors import ASKING, GET, Client, Door, open_door
 
 LIMITS = Limits(connections=2, header_kib=1, header_seconds=10, body_seconds=30, idle_seconds=120)
 
@@ -71,6 +71,14 @@ class TestSlowClients:
             assert door.visits.cut[Phase.HANDSHAKE] == 1
 
 
+async def fill(door: Door, tls: ssl.SSLContext | None = None) -> None:
+    """Have as many calls under way as there may be connections."""
+    for number in (1, 2):
+        await (await door.knock(tls)).send(ASKING[:-1])
+        await door.until(number)
+    await door.until_all(Phase.BODY)
+
+
 class TestTooMuch:
     async def test_the_one_that_waits_longest_makes_room(self) -> None:
         async with open_door(LIMITS) as door:
@@ -86,17 +94,80 @@ class TestTooMuch:
                 assert "200 OK" in await client.answer()
             assert (door.visits.full, len(door.visits)) == (1, 2)
 
-    async def test_nobody_who_is_being_served_does(self) -> None:
+    async def test_nobody_who_is_being_served_does_and_the_next_is_told_so(self) -> None:
         async with open_door(LIMITS) as door:
-            for number in (1, 2):
-                await (await door.knock()).send(ASKING[:-1])
-                await door.until(number)
-            await door.until_all(Phase.BODY)
+            await fill(door)
             third = await door.knock()
+            await third.send(ASKING)
+            answer = await third.answer()
+            assert answer.startswith("HTTP/1.1 503 ")
+            assert "\r\nRetry-After: 1\r\n" in answer
+            assert "\r\nConnection: close\r\n" in answer
+            assert answer.endswith("reprieve: overloaded: there are too many connections\n")
             assert await third.ended()
             for client in door.clients[:2]:
                 await client.send(ASKING[-1:])
                 assert "200 OK" in await client.answer()
+
+    async def test_over_tls_it_is_told_so_too(self, papers: Papers) -> None:
+        rotation = Rotation(papers.tls, SystemClock())
+        async with open_door(LIMITS, lambda: rotation.context) as door:
+            await fill(door, papers.client())
+            third = await door.knock(papers.client())
+            await third.send(ASKING)
+            assert "503 Service Unavailable" in await third.answer()
+
+    async def test_the_next_is_told_so_without_reading_its_body(self) -> None:
+        async with open_door(LIMITS) as door:
+            await fill(door)
+            third = await door.knock()
+            await third.send(ASKING[:-1])
+            assert "503 Service Unavailable" in await third.answer()
+            await third.send(ASKING[-1:])
+            assert await third.ended()
+
+    async def test_probes_are_answered_in_a_full_house(self) -> None:
+        async with open_door(LIMITS) as door:
+            await fill(door)
+            probe = await door.knock()
+            assert "200 OK" in await said(probe, b"/livez")
+
+    async def test_who_came_too_late_is_served_if_there_is_room_by_then(self) -> None:
+        async with open_door(LIMITS) as door:
+            await fill(door)
+            third = await door.knock()
+            await door.until(3)
+            door.clients[0].close()
+            await door.until(2)
+            for _ in range(2):
+                await third.send(ASKING)
+                assert "200 OK" in await third.answer()
+
+    async def test_whose_words_may_be_on_their_way_makes_no_room(self) -> None:
+        async with open_door(LIMITS) as door:
+            for number in (1, 2, 3):
+                await door.knock()
+                await door.until(number)
+            for client in door.clients:
+                await client.send(ASKING)
+                assert "200 OK" in await client.answer()
+
+    async def test_there_are_no_more_than_twice_as_many(self) -> None:
+        async with open_door(LIMITS) as door:
+            for number in (1, 2, 3, 4):
+                await (await door.knock()).send(ASKING[:-1] if number < 3 else b"")
+                await door.until(number)
+            fifth = await door.knock()
+            assert await door.clients[2].ended()
+            await fifth.send(ASKING)
+            assert "503 Service Unavailable" in await fifth.answer()
+
+    async def test_who_finds_nobody_waiting_even_so_is_cut_off(self) -> None:
+        async with open_door(LIMITS) as door:
+            visits = [door.visits.begin(asyncio.BaseTransport(), Phase.DECIDING) for _ in range(5)]
+            assert [visit is None for visit in visits] == [False] * 4 + [True]
+            for visit in filter(None, visits):
+                door.visits.end(visit)
 
     async def test_a_header_over_the_limit_is_refused(self) -> None:
         async with open_door(LIMITS) as door:
