@@ -127,15 +127,21 @@ def _go_through_annotations(parent: Document, key: str) -> None:
 
 
 def _withheld_json(text: str) -> str:
-    """Give JSON without what is sensitive in it; as it is written, if there is nothing."""
+    """Give JSON without what is sensitive in it; as it is written, if there is nothing.
+
+    Nothing is left of what is nested too deeply to be looked at, or to be written anew.
+    """
     try:
         value, before = orjson.loads(text), orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    for each in value if isinstance(value, list) else (value,):
-        if isinstance(each, dict):
-            withhold(each)
-    return text if value == before else orjson.dumps(value).decode()
+    try:
+        for each in value if isinstance(value, list) else (value,):
+            if isinstance(each, dict):
+                withhold(each)
+        return text if value == before else orjson.dumps(value).decode()
+    except (RecursionError, orjson.JSONEncodeError):
+        return ""
 
 
 def _empty_values(parent: Document, key: str) -> None:

@@ -127,6 +127,17 @@ def test_it_takes_out(name: str) -> None:
     assert withhold(given) == left  # what is left out once is left out for good
 
 
+SECRET = '{"env": [{"name": "A", "value": "hidden"}]}'
+
+
+@pytest.mark.parametrize("depth", [300, 1000])
+def test_annotations_that_are_nested_too_deeply_go(depth: int) -> None:
+    """Too deeply to be written anew, and too deeply to be gone through."""
+    text = '{"a":' * depth + SECRET + "}" * depth
+    given = {"metadata": {"annotations": {"deep": text, "b": "c"}}}
+    assert withhold(given) == {"metadata": {"annotations": {"deep": "", "b": "c"}}}
+
+
 TEMPLATES = {
     "Pod": ("spec",),
     "PodTemplate": ("template", "spec"),
