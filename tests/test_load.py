@@ -219,7 +219,7 @@ TROUBLE = {
     ),
     "an unclean refusal above": (with_call(HEALTHY, UNCLEAN), {"unclean-above"}),
     "never saturated": (replace(HEALTHY, calls=NO_SATURATION), {"saturated"}),
-    "memory that grows": (replace(HEALTHY, moments=GROWING), {"memory-slope"}),
+    "memory that grows": (replace(HEALTHY, moments=GROWING), {"memory-growth"}),
     "a wrong answer": (
         replace(HEALTHY, checked=replace(HEALTHY.checked, wrong=["steady-1: why"])),
         {"wrong"},

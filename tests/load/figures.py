@@ -157,7 +157,7 @@ def _trouble(calls: Sequence[Call]) -> Named:
     taken = _latency(opened)
     if taken is not None:
         shown = f"p50 {milliseconds(taken.p50)}, p99 {milliseconds(taken.p99)} of {taken.rounds:,}"
-        yield "open", _ratio("open loop at half the capacity", shown, taken.p99)
+        yield "open", _ratio("open loop at 0.4 of the capacity", shown, taken.p99)
 
 
 def _memory(moments: Sequence[Moment]) -> Named:
@@ -165,10 +165,11 @@ def _memory(moments: Sequence[Moment]) -> Named:
     settled = steady[int(len(steady) * _SETTLING) :]
     if len(settled) < 2:
         return
-    growth = slope(settled)
+    pace, minutes = slope(settled), (settled[-1].at - settled[0].at) / 60
     sizes = [each.resident / MIB for each in moments]
-    shown = f"{growth:+.2f} MiB a minute; {sizes[0]:,.0f} at first, {max(sizes):,.0f} at most"
-    yield "memory-slope", _ratio("resident memory, growth at an even pace", shown, growth)
+    shown = f"{pace:+.2f} MiB a minute; {sizes[0]:,.0f} at first, {max(sizes):,.0f} at most"
+    what = f"resident memory, growth in {minutes:.1f} minutes at an even pace"
+    yield "memory-growth", _ratio(what, shown, pace * minutes)
     yield "memory", _ratio("resident memory at most", f"{max(sizes):,.0f} MiB", max(sizes))
 
 
@@ -190,7 +191,10 @@ def _answers(checked: Checked) -> Named:
     right = ", ".join(f"{count} {kind}" for kind, count in sorted(checked.right.items()))
     what = "wrong answers among those checked"
     total = sum(checked.right.values())
-    shown = f"{len(checked.wrong)} of {total + len(checked.wrong)}; right: {right}"
+    shown = (
+        f"{len(checked.wrong)} of {total + len(checked.wrong)}; right: {right}; "
+        f"{checked.cut_short} cut short"
+    )
     yield "wrong", _ratio(what, shown, len(checked.wrong))
     unseen = sum(kind.name not in checked.right for kind in KINDS)
     yield "unchecked", _ratio("kinds of which no answer was right", str(unseen), unseen)
