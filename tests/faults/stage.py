@@ -233,7 +233,10 @@ class Reply:
 
 @dataclass
 class Stage:
-    """An extender, its cluster, and what lies between them."""
+    """An extender, its cluster, and what lies between them.
+
+    ``struck`` says, once the trouble is over, how often each fault of the plan did.
+    """
 
     cluster: VirtualCluster
     wire: Wire
@@ -242,6 +245,7 @@ class Stage:
     chronicle: Chronicle
     rng: Random
     lag_seconds: float = 0.0
+    struck: tuple[int, ...] = ()
     replies: list[Reply] = field(default_factory=list)
 
     async def change(self) -> None:

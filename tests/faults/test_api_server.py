@@ -156,6 +156,7 @@ async def lived(seed: int, mischief: Mischief) -> tuple[Stage, list[Reply]]:
             await ended([trouble, *company])
         troubled = list(here.replies)
         here.wire.down = False
+        here.struck = here.cluster.faults.injected
         here.cluster.faults.end()
         await here.cluster.clock.advance(PEACE_SECONDS)
         assert here.is_current(), "something was lost"
@@ -170,12 +171,15 @@ async def _begun(mischief: Mischief, here: Stage) -> None:
 
 @pytest.mark.parametrize(("row", "mischief"), PLANS, ids=[row.fault for row, _ in PLANS])
 async def test_no_answer_is_wrong_and_nothing_is_lost(row: Row, mischief: Mischief) -> None:
+    struck = []
     for seed in row.seeds:
         try:
-            await lived(seed, mischief)
+            here, _ = await lived(seed, mischief)
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
+        struck.append(here.struck)
+    assert all(map(sum, zip(*struck, strict=True))), "a fault of the plan never struck"
 
 
 async def test_a_stuck_server_is_not_believed_for_longer_than_it_may_be() -> None:
