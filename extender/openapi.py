@@ -96,6 +96,7 @@ _TYPES: Final = (
 
 _TEXT: Final[Part] = {"text/plain": {"schema": {"type": "string"}}}
 _REQUEST_ID: Final[Part] = {"schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,64}$"}}
+_RETRY_AFTER: Final[Part] = {"schema": {"type": "integer", "minimum": 0}, "description": "seconds"}
 _REFUSALS: Final = {
     "400": "the request, or what it says, cannot be understood; one line says what was expected",
     "403": "the client's certificate does not allow it",
@@ -147,6 +148,7 @@ def _verb(summary: str, asked: Part, answered: Part) -> Part:
     }
     for response in responses.values():
         response["headers"] = {"X-Request-Id": _REQUEST_ID}
+    responses["503"]["headers"] = {"X-Request-Id": _REQUEST_ID, "Retry-After": _RETRY_AFTER}
     del responses["403"]["headers"]  # it is answered before the call is looked at
     return {
         "post": {

@@ -255,6 +255,7 @@ class TestReadiness:
             assert reply.headers["Retry-After"] == "1"
             ready = await it.extender.get("/readyz")
             assert (ready.status, ready.text) == (503, waiting)
+            assert ready.headers["Retry-After"] == "1"
             assert (await it.extender.get("/livez")).status == 200
 
             await it.let_it_sync()

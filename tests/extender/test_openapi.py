@@ -43,6 +43,12 @@ async def test_every_reference_leads_somewhere() -> None:
     assert references <= known
 
 
+def test_a_call_that_cannot_be_answered_now_is_told_when_to_come_again() -> None:
+    for verb in ("filter", "preempt"):
+        told = json.loads(document())["paths"][f"/{verb}"]["post"]["responses"]["503"]
+        assert set(told["headers"]) == {"X-Request-Id", "Retry-After"}
+
+
 def test_what_is_said_of_an_answer_is_what_is_written() -> None:
     said, sent = (
         [field.encode_name for field in msgspec.structs.fields(kind)]
