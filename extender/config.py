@@ -19,7 +19,7 @@ A configuration, with every field optional and these defaults::
       allowedClientNames: []  # only these; by default all that clientCA certifies
     allowPlainHTTP: false     # elsewhere than on loopback
     limits:
-      connections: 256
+      connections: 256        # calls under way; of connections there are twice as many at most
       headerKiB: 32
       headerSeconds: 10       # from the first byte of a request, or of a TLS handshake
       bodySeconds: 30
