@@ -138,10 +138,20 @@ async def _in_the_older_version(stage: Stage) -> Document:
 
 
 async def _web(stage: Stage, replicas: int, priority: int) -> None:
-    """Make the ReplicaSet web, whose pods want one core each."""
+    """Make the ReplicaSet web, whose pods want one core each, and come when it is known as spread.
+
+    A webhook that has not seen a WorkloadSpread yet lets the pods of its target pass.
+    """
     spec = newcomer("web", "1", priority)["spec"]
     template = {"metadata": {"labels": _WEB}, "spec": spec}
-    await stage.world.create(replica_set("web", replicas, template=template))
+    await stage.world.create(replica_set("web", 0, template=template))
+    async with watched(stage.server.session(), "WorkloadSpread") as there:
+        await there.until(lambda: _is_looked_at(there.get("WorkloadSpread", "web")))
+    await stage.world.patch("ReplicaSet", "web", {"spec": {"replicas": replicas}})
+
+
+def _is_looked_at(spread: Document | None) -> bool:
+    return spread is not None and "observedGeneration" in spread.get("status", {})
 
 
 def _zones(**cores: str) -> list[Document]:

@@ -89,6 +89,10 @@ class Extender:
         """Tell it to stop, and give its log; it must end well."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
+        return await self.ended()
+
+    async def ended(self) -> str:
+        """Await its end, and give its log; it must end well."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.process.wait()
         assert self.process.returncode == 0, self.log.read_text()[-4000:]
