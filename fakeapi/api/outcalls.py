@@ -74,17 +74,19 @@ class SuspendedError(Exception):
         self.calls = calls
 
 
-Used = dict[Hashable, int]
-"""How often each thing has been drawn in one attempt."""
-
-
 @dataclass(slots=True)
 class Attempts:
     """What attempts at one request share: answers so far, and what time and dice said."""
 
     answers: dict[OutCall, bytes | OutCallError] = field(default_factory=dict)
-    drawn: dict[Hashable, list[tuple[Any, Used]]] = field(default_factory=dict)
-    used: Used = field(default_factory=dict)
+    drawn: dict[Hashable, list[tuple[Any, Sequence[Hashable]]]] = field(default_factory=dict)
+    _used: dict[Hashable, int] = field(default_factory=dict)
+    _order: list[Hashable] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Begin another attempt, in which nothing has been drawn yet."""
+        self._used.clear()
+        self._order.clear()
 
     def draw(self, what: Hashable, source: Callable[[], T]) -> T:
         """Give what the last attempt got here, or something new.
@@ -92,14 +94,23 @@ class Attempts:
         What ``source`` itself has drawn counts as drawn in either case.
         """
         values = self.drawn.setdefault(what, [])
-        position = self.used.get(what, 0)
-        self.used[what] = position + 1
-        if position == len(values):
-            values.append((source(), self.used.copy()))
+        position = self._used.get(what, 0)
+        self._count(what)
         value: T
-        value, used = values[position]
-        self.used.update(used)
+        if position == len(values):
+            begun = len(self._order)
+            value = source()
+            values.append((value, self._order[begun:]))
+            return value
+        value, inside = values[position]
+        for each in inside:
+            self._count(each)
         return value
+
+    def _count(self, what: Hashable) -> None:
+        """Note that something has been drawn in this attempt."""
+        self._used[what] = self._used.get(what, 0) + 1
+        self._order.append(what)
 
 
 class Outbox:
@@ -110,7 +121,7 @@ class Outbox:
 
     def attempt(self, attempts: Attempts) -> Outbox:
         """Begin an attempt that ends with the ``with`` around it; it must not wait for anything."""
-        attempts.used.clear()
+        attempts.begin()
         self._attempts = attempts
         return self
 
