@@ -45,9 +45,11 @@ from extender.options import (
     ClusterFiles,
     ConfigFile,
     FilterNames,
+    KubeconfigFile,
     Now,
     OutputForm,
     PodFile,
+    ServerURL,
     Upstream,
     example,
     namespaced,
@@ -218,12 +220,8 @@ def _serve_command(embed: Embed) -> Callable[..., None]:
         config: Annotated[
             Path | None, typer.Option("--config", metavar="F", help="A configuration file.")
         ] = None,
-        kubeconfig: Annotated[
-            Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
-        ] = None,
-        server: Annotated[
-            str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
-        ] = None,
+        kubeconfig: KubeconfigFile = None,
+        server: ServerURL = None,
         embedded: Annotated[
             str | None,
             typer.Option("--embedded", metavar="SCENARIO", help="Start a shipped fake cluster."),

@@ -9,11 +9,15 @@ import msgspec
 import structlog
 
 
+def say(line: str) -> None:
+    """Say a line on stderr, where it is in nobody's way: stdout may be an answer."""
+    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice
+
+
 def refuse(*problems: str) -> NoReturn:
     """Say in one line each what the user got wrong, and exit with 2."""
     for problem in problems:
-        line = " ".join(problem.split())
-        print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        say(" ".join(problem.split()))
     sys.exit(2)
 
 

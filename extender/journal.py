@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from extender.verdict import Answer
+from extender.verdict import Answer, Circumstances
 from policies.decision import FilterDecision, PreemptionDecision
 from policies.model import Pod
 
@@ -17,16 +17,8 @@ class Journal:
     def __init__(self) -> None:
         self._log = structlog.get_logger()
 
-    def answered(
-        self,
-        verb: str,
-        answer: Answer,
-        generation: int,
-        pods_version: str,
-        silence: float,
-        seconds: float,
-    ) -> None:
-        """Write one answer; ``pods_version`` is of the newest change to a pod that it knew."""
+    def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
+        """Write one answer."""
         decision = answer.decision
         facts = (
             _filtered(decision)
@@ -34,14 +26,14 @@ class Journal:
             else _preempted(decision, answer)
         )
         self._log.info(
-            verb,
+            around.verb,
             pod=decision.pod.key,
             **facts,
             notes=list(answer.notes),
-            generation=generation,
-            pods_version=pods_version,
+            generation=around.generation,
+            pods_version=around.pods_version,
             watch_silence_seconds=round(silence, 3),
-            took_ms=round(seconds * 1000, 3),
+            took_ms=round(around.seconds * 1000, 3),
         )
 
     def degraded(self, verb: str, pod: Pod, degraded: str) -> None:

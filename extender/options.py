@@ -49,6 +49,12 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
 ]
+KubeconfigFile = Annotated[
+    Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
+]
+ServerURL = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
+]
 Upstream = Annotated[
     str | None, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
 ]

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from extender.tallies import Tally
-from extender.verdict import Answer
+from extender.verdict import Answer, Circumstances
 from policies.decision import FilterDecision
 from policies.model import Pod
 
@@ -57,17 +57,6 @@ class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     message: str = ""
     notes: Sequence[str] = ()
     degraded: str = ""
-
-
-class Circumstances(msgspec.Struct, frozen=True):
-    """When and how an answer came about; ``seconds`` is what deciding took."""
-
-    at: str
-    request_id: str
-    verb: str
-    generation: int
-    pods_version: str
-    seconds: float
 
 
 class Recent:

@@ -14,12 +14,12 @@ from extender.kube.events import rfc3339
 from extender.metrics import Metrics
 from extender.overlay import Promise
 from extender.readiness import Feed, Readiness
-from extender.recent import Circumstances, Recent, Record, known, record_of
+from extender.recent import Recent, Record, known, record_of
 from extender.tallies import tally
 from extender.tracing import Course, Stage, Tracer
 from extender.turns import OverloadedError, Turns
 from extender.verbs import VERBS
-from extender.verdict import Answer, Search, Situation, Substitute
+from extender.verdict import Answer, Circumstances, Search, Situation, Substitute
 from policies.engine import Engine
 from policies.model import Pod
 from policies.patience import OutOfTimeError
@@ -168,9 +168,7 @@ class Service:
         reasons = tally(answer.decision.rejected)
         self.metrics.answered(verb, answer, reasons)
         self.metrics.seconds.labels(verb).observe(seconds)
-        self.journal.answered(
-            verb, answer, around.generation, around.pods_version, self.silence(), seconds
-        )
+        self.journal.answered(answer, around, self.silence())
         self.recent.add(record_of(answer, around, reasons))
         if self.announcer is not None:
             self.announcer.answered(answer)

@@ -60,3 +60,19 @@ class Answer:
     def body(self) -> bytes:
         """What is sent, written anew."""
         return self.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """When and how an answer came about.
+
+    ``pods_version`` is of the newest change to a pod that was known; ``seconds`` is what deciding
+    took.
+    """
+
+    at: str
+    request_id: str
+    verb: str
+    generation: int
+    pods_version: str
+    seconds: float

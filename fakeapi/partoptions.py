@@ -1,14 +1,30 @@
-"""Options that only one part of the control plane reads, and files that options name."""
+"""Options of whatever runs parts of the control plane, and files that options name."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from extender.config import ConfigError
 from fakeapi.controlplane.plane import parse_run
+
+KubeconfigOut = Annotated[
+    Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
+]
+KubeletBook = Annotated[
+    str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
+]
+SchedulerConfig = Annotated[
+    str,
+    typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
+]
+FollowedScheduler = Annotated[
+    str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
+]
 
 _WHO_READS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 

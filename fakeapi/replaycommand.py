@@ -19,11 +19,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from extender.config import ConfigError
+from extender.console import say
 from extender.options import OutputForm, show
 from extender.stopping import told_to_stop
 from extender.verdict import Search
 from fakeapi.controlplane.plane import UnknownPartError, parse_run
-from fakeapi.partoptions import check_part, check_scheduler, given, named
+from fakeapi.partoptions import (
+    FollowedScheduler,
+    KubeconfigOut,
+    KubeletBook,
+    SchedulerConfig,
+    check_part,
+    check_scheduler,
+    given,
+    named,
+)
 from policies.eviction.durations import parse_duration
 from policies.upstream import UnknownReleaseError
 
@@ -71,12 +81,8 @@ def replay_events(
         typer.Option("--port", min=0, max=65535, help="Serve it meanwhile; 0: a free one."),
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
-    kubeconfig_out: Annotated[
-        Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
-    ] = None,
-    kubelet: Annotated[
-        str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
-    ] = "",
+    kubeconfig_out: KubeconfigOut = None,
+    kubelet: KubeletBook = "",
     extender: Annotated[
         str,
         typer.Option(
@@ -86,13 +92,8 @@ def replay_events(
     search: Annotated[
         Search, typer.Option("--search", help="How Reprieve here searches, if it is asked.")
     ] = Search.OFFERED,
-    scheduler_config: Annotated[
-        str,
-        typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
-    ] = "",
-    upstream: Annotated[
-        str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
-    ] = "",
+    scheduler_config: SchedulerConfig = "",
+    upstream: FollowedScheduler = "",
     head_start: Annotated[
         str,
         typer.Option("--head-start", metavar="DURATION", help="For who watches, to catch up: 10s."),
@@ -124,7 +125,7 @@ def replay_events(
         wanted = Wanted(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
         recording = read_recording(file)
         if recording.broken:
-            _say(f"{recording.broken}; played up to there")
+            say(f"{recording.broken}; played up to there")
         asyncio.run(_replay(recording, wanted, output))
     except (UnknownPartError, UnplayablePartError) as error:
         raise ConfigError(f"--{error}") from None
@@ -135,7 +136,7 @@ def replay_events(
     except UnknownReleaseError as error:
         raise ConfigError(f"--upstream: {error}") from None
     except SilentError as error:
-        _say(f"--extender: {error}")
+        say(f"--extender: {error}")
         raise typer.Exit(1) from None
     except (RecordingError, ReplayError) as error:
         raise ConfigError(str(error)) from None
@@ -266,7 +267,7 @@ async def _unless_stopped(
         if not play.done():
             play.cancel()
     if told.done() and not play.done():
-        _say("stopped before the end; nothing was compared")
+        say("stopped before the end; nothing was compared")
         await asyncio.wait((play,))
         return None
     return play.result()
@@ -279,7 +280,3 @@ def _tell(report: Report, output: OutputForm) -> None:
 
     show(output, lambda: msgspec.to_builtins(report), lambda: report_table(report))
     sys.stdout.flush()
-
-
-def _say(line: str) -> None:
-    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice

@@ -7,7 +7,6 @@ commands need.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import orjson
 import typer
 
 from extender.config import ConfigError
+from extender.console import say
 from extender.kube.manifests import ManifestError, read_manifests
 from extender.stopping import told_to_stop
 from fakeapi.access import MissingExtraError
@@ -27,7 +27,16 @@ from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError
 from fakeapi.controlplane.scheduler.outfits import SchedulerError
 from fakeapi.harness import FakeCluster
-from fakeapi.partoptions import check_scheduler, contents, given, named
+from fakeapi.partoptions import (
+    FollowedScheduler,
+    KubeconfigOut,
+    KubeletBook,
+    SchedulerConfig,
+    check_scheduler,
+    contents,
+    given,
+    named,
+)
 from policies.spreading.quirks import UnknownModeError
 from policies.upstream import UnknownReleaseError
 
@@ -51,28 +60,19 @@ def serve_fakeapi(
         list[str] | None,
         typer.Option("--load", metavar="FILE", help="Objects to start with; may be repeated."),
     ] = None,
-    kubeconfig_out: Annotated[
-        Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
-    ] = None,
+    kubeconfig_out: KubeconfigOut = None,
     seed: Annotated[int, typer.Option("--seed", help="For UIDs, generated names, faults.")] = 0,
     faults: Annotated[
         str, typer.Option("--faults", metavar="FILE", help="A plan of what shall go wrong.")
     ] = "",
-    kubelet: Annotated[
-        str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
-    ] = "",
+    kubelet: KubeletBook = "",
     quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     extender: Annotated[
         str,
         typer.Option("--extender", metavar="URL", help="One that the scheduler asks."),
     ] = "",
-    scheduler_config: Annotated[
-        str,
-        typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
-    ] = "",
-    upstream: Annotated[
-        str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
-    ] = "",
+    scheduler_config: SchedulerConfig = "",
+    upstream: FollowedScheduler = "",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     record: Annotated[
         str, typer.Option("--record", metavar="F", help="Write all that happens, for replay.")
@@ -125,7 +125,7 @@ def serve_fakeapi(
     try:
         asyncio.run(_serve(create, load or [], faults, Outputs(kubeconfig_out, record)))
     except unwritten as error:
-        print(f"reprieve: --record: {error}", file=sys.stderr)  # noqa: T201 - the command's voice
+        say(f"--record: {error}")
         raise typer.Exit(1) from None
     except (MissingExtraError, UnknownPartError) as error:
         raise ConfigError(str(error)) from None

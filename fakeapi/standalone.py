@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-import sys
 from asyncio import FIRST_COMPLETED
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,6 +24,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 from extender.config import ConfigError
+from extender.console import say
 from extender.kube.client import Client
 from extender.kube.clock import SystemClock
 from extender.kube.connection import connect
@@ -32,6 +32,7 @@ from extender.kube.events import EventWriter
 from extender.kube.leader import LeaderElector, LeadershipLostError
 from extender.kube.lease import LeaseLock
 from extender.metrics import CONTENT_TYPE
+from extender.options import KubeconfigFile, ServerURL
 from extender.stopping import told_to_stop
 from fakeapi.controlplane.plane import (
     SPREAD_WEBHOOKS,
@@ -70,12 +71,8 @@ class Wanted:
 
 
 def run_controllers(
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
-    ] = None,
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
-    ] = None,
+    kubeconfig: KubeconfigFile = None,
+    server: ServerURL = None,
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = ",".join(WORKLOADS),
     quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     metrics_port: Annotated[
@@ -123,7 +120,7 @@ def run_controllers(
     try:
         asyncio.run(_run(Wanted(names, server, kubeconfig, figures, hooks, chosen, followed)))
     except LeadershipLostError as error:
-        print(f"reprieve: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        say(str(error))
         raise typer.Exit(1) from None
 
 

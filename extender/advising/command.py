@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from extender.options import OutputForm
+from extender.options import KubeconfigFile, OutputForm, ServerURL
 
 ADVISE_EXAMPLE: Final = "advise eviction --kubeconfig ~/.kube/config --watch"
 
@@ -15,12 +14,8 @@ _Texts = list[str] | None
 
 
 def advise_eviction(
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
-    ] = None,
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
-    ] = None,
+    kubeconfig: KubeconfigFile = None,
+    server: ServerURL = None,
     node: Annotated[
         str | None, typer.Option("--node", metavar="N", help="Only this node; default: all.")
     ] = None,

@@ -17,6 +17,7 @@ from extender.advising.local import PROC
 from extender.advising.running import Doing, Local, Looking, Surroundings, advise, advise_here
 from extender.advising.screens import Screen, once, watched
 from extender.config import ConfigError
+from extender.console import say
 from extender.eviction.flags import KubeletFlags
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.clock import SystemClock
@@ -193,5 +194,5 @@ def _duration(flag: str, text: str) -> int:
 
 def _fail(problem: str) -> NoReturn:
     """Say in one line what went wrong, and exit with 1."""
-    print(f"reprieve: {' '.join(problem.split())}", file=sys.stderr)  # noqa: T201 - its voice
+    say(" ".join(problem.split()))
     sys.exit(_FAILED)

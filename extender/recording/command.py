@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from extender.config import ConfigError
+from extender.console import say
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.clock import SystemClock
 from extender.kube.informers import end
 from extender.kube.transport import TransportError
-from extender.options import split
+from extender.options import KubeconfigFile, ServerURL, split
 from extender.recording.choosing import ALL, DEFAULT, ResourceNameError, make_plan
 from extender.recording.files import RecordingError, RecordingFile
 from extender.recording.recorder import Recorder, Source
@@ -51,12 +51,8 @@ def record_events(
     out: Annotated[
         str, typer.Option("--out", metavar="F", help="Where to; F.gz: compressed; -: stdout.")
     ],
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
-    ] = None,
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
-    ] = None,
+    kubeconfig: KubeconfigFile = None,
+    server: ServerURL = None,
     resources: Annotated[str, typer.Option("--resources", metavar="NAME,…", help=_RESOURCES)] = "",
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NS", help="One; default: all.")
@@ -82,7 +78,7 @@ def record_events(
     except ResourceNameError as error:
         raise ConfigError(f"--resources: {error}") from None
     except (ApiError, MalformedError, TransportError, RecordingError) as error:
-        _say(str(error))
+        say(str(error))
         raise typer.Exit(1) from None
 
 
@@ -111,7 +107,7 @@ async def _record(wanted: Wanted) -> None:
         # Jitter only: nothing that is recorded depends on it.
         source = Source(client, clock, random.Random())  # noqa: S311
         recorder = Recorder(source, plan, tape)
-        _say(f"recording {len(plan.followed)} resources of {transport.url} to {file.name}")
+        say(f"recording {len(plan.followed)} resources of {transport.url} to {file.name}")
         helpers = [asyncio.create_task(file.keep_flushed(clock))]
         if wanted.seconds is not None:
             helpers.append(asyncio.create_task(clock.sleep(wanted.seconds)))
@@ -121,7 +117,7 @@ async def _record(wanted: Wanted) -> None:
             await recorder.run(stop)
         finally:
             await end(helpers)
-        _say(f"recorded {tape.lines} events to {file.name}")
+        say(f"recorded {tape.lines} events to {file.name}")
 
 
 async def _connected(wanted: Wanted) -> AiohttpTransport:
@@ -138,8 +134,3 @@ def _opened(out: str) -> RecordingFile:
         return RecordingFile(out)
     except RecordingError as error:
         raise ConfigError(f"--out: {error}") from None
-
-
-def _say(line: str) -> None:
-    # Standard output may be the recording itself.
-    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice

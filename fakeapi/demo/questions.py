@@ -23,7 +23,7 @@ from extender.kube.clock import SystemClock
 from extender.kube.pods import decode_pod
 from extender.serving import Running, running
 from extender.tables import filter_table, preempt_table
-from extender.verdict import Answer
+from extender.verdict import Answer, Circumstances
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import captured_request, scenario
 from fakeapi.scenarios.demo import pending_pod
@@ -49,17 +49,9 @@ class Witness(Journal):
         super().__init__()
         self.last: Answer | None = None
 
-    def answered(
-        self,
-        verb: str,
-        answer: Answer,
-        generation: int,
-        pods_version: str,
-        silence: float,
-        seconds: float,
-    ) -> None:
+    def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
         """Write the answer and keep it."""
-        super().answered(verb, answer, generation, pods_version, silence, seconds)
+        super().answered(answer, around, silence)
         self.last = answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from extender.journal import Journal
 from extender.service import Service
-from extender.verdict import Answer
+from extender.verdict import Answer, Circumstances
 from fakeapi.demo.deliberations import Deliberation, deliberation_of
 
 
@@ -17,19 +17,11 @@ class Witness(Journal):
         super().__init__()
         self.deliberations: list[Deliberation] = []
 
-    def answered(
-        self,
-        verb: str,
-        answer: Answer,
-        generation: int,
-        pods_version: str,
-        silence: float,
-        seconds: float,
-    ) -> None:
+    def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
         """Write the answer, and keep what there is to tell of it."""
-        super().answered(verb, answer, generation, pods_version, silence, seconds)
+        super().answered(answer, around, silence)
         budgets = self.service.cluster.snapshot().budgets
         release = self.service.engine.rules.release
-        told = deliberation_of(answer, budgets, release, seconds)
+        told = deliberation_of(answer, budgets, release, around.seconds)
         if told is not None:
             self.deliberations.append(told)
