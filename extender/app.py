@@ -25,7 +25,7 @@ from extender.degrading import DegradedError
 from extender.front.admitting import Doorkeeper
 from extender.front.connections import Connection
 from extender.kube.decoding import ObjectError
-from extender.metrics import CONTENT_TYPE
+from extender.metrics import CONTENT_TYPE, UNKNOWN
 from extender.openapi import document
 from extender.service import Asked, NotReadyError, Service, UnknownVerbError
 from extender.tracing import PARENT_HEADERS, Course, Outcome, Stage
@@ -107,7 +107,7 @@ def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             response = await _answer(service, request, asked, body_limit)
         response.headers[REQUEST_ID] = request_id
-        known = verb if verb in VERBS else "unknown"
+        known = verb if verb in VERBS else UNKNOWN
         service.metrics.requests.labels(known, str(response.status)).inc()
         _trace(service, known, asked, response)
         return response

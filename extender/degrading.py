@@ -14,7 +14,7 @@ as one, nor remembered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -54,6 +54,12 @@ class Degradation:
     def substitute(self, case: Case, verb: str) -> Substitute:
         """Give what stands in."""
         return self.substitutes.get((case, verb), Substitute.ERROR)
+
+    def stand_ins(self, verbs: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        """Give all that may stand in for a decision: verb, case and answer."""
+        for verb in verbs:
+            for case in Case:
+                yield verb, case.value, self.substitute(case, verb).value
 
 
 def degradation_of(config: Config) -> Degradation:

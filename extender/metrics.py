@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter as Counted
+from collections.abc import Iterable
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -13,6 +15,12 @@ from policies.decision import Code, PreemptionDecision
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+UNKNOWN: Final = "unknown"
+"""The verb of calls to a path that names none."""
+
+_REFUSED_WITH: Final = (400, 408, 413, 500, 503)
+"""What any call may be refused with; one whose verb is unknown gets 404 in place of 200."""
 
 
 class Metrics:
@@ -85,6 +93,24 @@ class Metrics:
             "watch_silence_seconds", "Time since the server was last heard of on any watch"
         )
 
+    def start(self, verbs: Iterable[str], stand_ins: Iterable[tuple[str, str, str]]) -> None:
+        """Have everything of these verbs stand at 0 whose labels are known beforehand.
+
+        Prometheus sees no increase in a series that begins with its first event. ``stand_ins`` are
+        verb, case and answer. Namespaces and priority classes of victims are not known beforehand.
+        """
+        for verb in verbs:
+            self._start_requests(verb, 200)
+            for histogram in (self.seconds, self.waited):
+                histogram.labels(verb)
+            self.overdue.labels(verb)
+            for code in Code:
+                self.rejected.labels(verb, _reason(code))
+        self._start_requests(UNKNOWN, 404)
+        self.cut_short.labels("preempt")
+        for labels in stand_ins:
+            self.degraded.labels(*labels)
+
     def answered(self, verb: str, answer: Answer, reasons: Tally) -> None:
         """Count what an answer says; ``reasons`` are those of the nodes it refused."""
         self.notes.inc(len(answer.notes))
@@ -92,7 +118,7 @@ class Metrics:
         for reason, count in reasons.items():
             by_code[reason.code] += count
         for code, count in by_code.items():
-            self.rejected.labels(verb, code.name.lower()).inc(count)
+            self.rejected.labels(verb, _reason(code)).inc(count)
         if not isinstance(answer.decision, PreemptionDecision):
             return
         self.candidates.observe(len(answer.decision.candidates))
@@ -111,8 +137,16 @@ class Metrics:
         """Give everything in Prometheus's text format."""
         return generate_latest(self.registry)
 
+    def _start_requests(self, verb: str, other: int) -> None:
+        for status in (other, *_REFUSED_WITH):
+            self.requests.labels(verb, str(status))
+
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"reprieve_{name}", meaning, labels, registry=self.registry)
 
     def _gauge(self, name: str, meaning: str) -> Gauge:
         return Gauge(f"reprieve_{name}", meaning, registry=self.registry)
+
+
+def _reason(code: Code) -> str:
+    return code.name.lower()

@@ -75,8 +75,9 @@ class Service:
     readiness: Readiness = field(init=False)
 
     def __post_init__(self) -> None:
-        """Be ready as the feeds are."""
+        """Be ready as the feeds are, and count from 0."""
         self.readiness = Readiness(self.clock, self.feeds, self.degradation.stale_seconds)
+        self.metrics.start(VERBS, self.degradation.stand_ins(VERBS))
 
     def silence(self) -> float:
         """Give the seconds since the server was last heard of on any watch."""

@@ -32,6 +32,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from extender.config import Tracing
 from extender.kube.clock import Clock, within
+from extender.metrics import UNKNOWN
 from extender.tracing import Course, Outcome
 from extender.verdict import Answer
 from policies.decision import FilterDecision
@@ -54,7 +55,7 @@ class Telemetry:
     def answered(self, course: Course, outcome: Outcome) -> None:
         """Make the spans of one call."""
         epoch = self._epoch()
-        known = outcome.verb != "unknown"
+        known = outcome.verb != UNKNOWN
         span = self._tracer.start_span(
             f"POST /{outcome.verb}" if known else "POST",
             self._parents.extract(course.parent),
