@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from extender.config import Limits
 from tests.bench import budgets
 from tests.bench.budgets import faults
 from tests.load.checking import Checked
@@ -22,14 +23,18 @@ from tests.load.mixes import (
     ABOVE,
     CAPACITY,
     CLOSED,
+    CROWD,
+    CROWDED,
     ECHO_CAPACITY,
     FULL,
     KINDS,
     OPEN,
     QUICK,
     STEADY,
+    WARM_UP,
     burst_calls,
     drawn,
+    due,
     gaps,
 )
 from tests.load.page import page
@@ -37,6 +42,7 @@ from tests.load.records import (
     ANSWERED,
     CUT,
     ECHO,
+    FULL_HOUSE,
     REFUSED,
     REPRIEVE,
     Call,
@@ -45,7 +51,9 @@ from tests.load.records import (
     read_decisions,
     write_calls,
 )
+from tests.load.standing import UNFORGIVEN, standing
 
+NO_RETRY_AFTER = "status 503 without Retry-After"
 LOAD = Path("tests/load")
 BUDGETS = LOAD / "budgets.toml"
 
@@ -63,9 +71,20 @@ class TestMixes:
 
     def test_the_capacity_is_known_before_a_rate_is_a_multiple_of_it(self) -> None:
         names = [phase.name for phase in QUICK.phases]
-        asked = {phase.name for phase in QUICK.phases if phase.rate}
-        assert asked == set(names[names.index(ECHO_CAPACITY) + 1 :])
+        asked = [phase.name for phase in QUICK.phases if phase.rate]
+        assert asked == [STEADY, OPEN, ABOVE]
+        assert asked == names[names.index(ECHO_CAPACITY) + 1 :][: len(asked)]
         assert names.index(CAPACITY) < names.index(ECHO_CAPACITY)
+
+    def test_a_crowd_is_more_than_may_be_connected_and_less_than_is_cut_off(self) -> None:
+        [crowded] = [phase for phase in QUICK.phases if phase.name == CROWDED]
+        assert crowded.users == {"SlowFinisher": CROWD}
+        assert 1.4 * Limits().connections < CROWD < 2 * Limits().connections
+
+    def test_answers_are_due_for_as_long_as_all_kinds_are_asked_of_the_extender(self) -> None:
+        filters, few, many = due(QUICK).values()
+        assert (filters, few, many) == pytest.approx((100 / 1.5, 100, 100 / 3))
+        assert due(FULL)[KINDS[0].name] == pytest.approx(755 / 3)
 
     def test_kinds_are_drawn_by_their_weights_and_bodies_in_turn(self) -> None:
         calls = list(islice(drawn(random.Random(1)), 5_000))
@@ -127,7 +146,9 @@ class TestLives:
         (200, "", b"{}", ANSWERED),
         (503, "1", b"reprieve: overloaded: 64 calls wait already\n", REFUSED),
         (429, "2", b"reprieve: late: waited 1.2 s\n", REFUSED),
-        (503, "", b"reprieve: late: waited 1.2 s\n", "status 503 without Retry-After"),
+        (503, "1", b"reprieve: overloaded: there are too many connections\n", FULL_HOUSE),
+        (503, "", b"reprieve: overloaded: there are too many connections\n", NO_RETRY_AFTER),
+        (503, "", b"reprieve: late: waited 1.2 s\n", NO_RETRY_AFTER),
         (503, "1", b"<html>", "status 503 without a documented case"),
         (500, "1", b"reprieve: internal error: KeyError\n", "status 500"),
         (0, "", b"", CUT),
@@ -168,12 +189,15 @@ def healthy() -> Outcome:
             (ECHO_CAPACITY, "FlatOutEcho", ECHO, 0.01),
             (OPEN, "OpenLoop", REPRIEVE, 0.01),
             (ABOVE, "OpenLoop", REPRIEVE, 0.1),
+            (CROWDED, "SlowFinisher", REPRIEVE, 1.6),
         )
         for kind in KINDS
         for at in range(4)
     ]
     calls.append(a_call(STEADY, 1.5, user="SlowSender", outcome=REFUSED))
     calls.append(a_call(ABOVE, 0.01, user="OpenLoop", outcome=REFUSED))
+    calls.append(a_call(CROWDED, 1.6, user="SlowFinisher", outcome=REFUSED))
+    calls.append(a_call(CROWDED, 0.01, user="SlowFinisher", outcome=FULL_HOUSE))
     return Outcome(
         calls,
         [Moment(STEADY, float(at), 400 * MIB) for at in range(60)],
@@ -183,6 +207,7 @@ def healthy() -> Outcome:
             Share(STEADY, 60.0, {"locust": 6.0, "extender": 12.0}),
         ],
         Checked({kind.name: 10 for kind in KINDS}, behind=[0.0, 0.01]),
+        {kind.name: 12.0 for kind in KINDS},
         6_000,
         60.0,
     )
@@ -196,11 +221,17 @@ def with_call(found: Outcome, call: Call) -> Outcome:
     return replace(found, calls=[*found.calls, call])
 
 
+def right(fewest: int) -> dict[str, int]:
+    """Give how many answers were right, few of the last kind."""
+    return {kind.name: 12 for kind in KINDS} | {KINDS[-1].name: fewest}
+
+
 HEALTHY = healthy()
 GROWING = [Moment(STEADY, float(at), (400 + at) * MIB) for at in range(60)]
 REFUSAL = a_call(OPEN, 0.01, user="OpenLoop", outcome=REFUSED)
-UNCLEAN = a_call(ABOVE, 0.01, user="OpenLoop", outcome="status 503 without Retry-After")
+UNCLEAN = a_call(ABOVE, 0.01, user="OpenLoop", outcome=NO_RETRY_AFTER)
 NO_SATURATION = [call for call in HEALTHY.calls if (call.phase, call.outcome) != (ABOVE, REFUSED)]
+ROOM = [call for call in HEALTHY.calls if call.outcome != FULL_HOUSE]
 SLOW = [
     replace(call, ended=call.started + 100 * call.seconds)
     if (call.phase, call.target) == (STEADY, REPRIEVE)
@@ -217,7 +248,44 @@ TROUBLE = {
         with_call(HEALTHY, a_call(STEADY, 1.5, user="SlowSender", outcome=CUT)),
         {"slow-senders"},
     ),
-    "an unclean refusal above": (with_call(HEALTHY, UNCLEAN), {"unclean-above"}),
+    "a 500 below": (
+        with_call(HEALTHY, a_call(OPEN, 0.01, user="OpenLoop", outcome="status 500")),
+        {"refused-below", "errors"},
+    ),
+    "a 500 to a slow sender": (
+        with_call(HEALTHY, a_call(STEADY, 1.5, user="SlowSender", outcome="status 500")),
+        {"slow-senders", "errors"},
+    ),
+    "a 500 in the warm-up": (
+        with_call(HEALTHY, a_call(WARM_UP, 0.01, user="FlatOut", outcome="status 500")),
+        {"refused-below", "errors"},
+    ),
+    "a 500 above": (
+        with_call(HEALTHY, a_call(ABOVE, 0.01, user="OpenLoop", outcome="status 500")),
+        {"unclean-above", "errors"},
+    ),
+    "a 502 in a crowd": (
+        with_call(HEALTHY, a_call(CROWDED, 0.01, user="SlowFinisher", outcome="status 502")),
+        {"unclean-crowd", "errors"},
+    ),
+    "a connection cut in a crowd": (
+        with_call(HEALTHY, a_call(CROWDED, 0.01, user="SlowFinisher", outcome=CUT)),
+        {"unclean-crowd"},
+    ),
+    "a crowd that there is room for": (replace(HEALTHY, calls=ROOM), {"full-house"}),
+    "too many connections below": (
+        with_call(HEALTHY, a_call(OPEN, 0.01, user="OpenLoop", outcome=FULL_HOUSE)),
+        {"refused-below"},
+    ),
+    "an error of the echo": (
+        with_call(HEALTHY, a_call(STEADY, 0.002, target=ECHO, outcome="status 500")),
+        set(),
+    ),
+    "an unclean refusal above": (with_call(HEALTHY, UNCLEAN), {"unclean-above", "errors"}),
+    "a connection cut above": (
+        with_call(HEALTHY, a_call(ABOVE, 0.01, user="OpenLoop", outcome=CUT)),
+        {"unclean-above"},
+    ),
     "never saturated": (replace(HEALTHY, calls=NO_SATURATION), {"saturated"}),
     "memory that grows": (replace(HEALTHY, moments=GROWING), {"memory-growth"}),
     "a wrong answer": (
@@ -225,8 +293,16 @@ TROUBLE = {
         {"wrong"},
     ),
     "a kind unchecked": (
-        replace(HEALTHY, checked=replace(HEALTHY.checked, right={KINDS[0].name: 3})),
+        replace(HEALTHY, checked=replace(HEALTHY.checked, right={KINDS[0].name: 30})),
         {"unchecked"},
+    ),
+    "few checked of a kind": (
+        replace(HEALTHY, checked=replace(HEALTHY.checked, right=right(fewest=3))),
+        {"unchecked"},
+    ),
+    "just enough checked of a kind": (
+        replace(HEALTHY, checked=replace(HEALTHY.checked, right=right(fewest=4))),
+        set(),
     ),
     "answers from the past": (
         replace(HEALTHY, checked=replace(HEALTHY.checked, behind=[60.0])),
@@ -250,8 +326,44 @@ def test_each_trouble_breaks_its_budget(found: Outcome, expected: set[str]) -> N
 
 
 def test_a_run_without_any_calls_breaks_what_was_not_measured() -> None:
-    empty = Outcome([], [], [], Checked(), 0, 0.0)
-    assert broken(empty) >= {"filter-5000-p50", "capacity", "saturated", "memory", "unchecked"}
+    empty = Outcome([], [], [], Checked(), due(QUICK), 0, 0.0)
+    assert broken(empty) >= {
+        *("filter-5000-p50", "capacity", "saturated", "memory", "unchecked", "full-house"),
+    }
+
+
+class TestWhatStands:
+    def test_what_no_noise_excuses_has_a_limit_or_it_would_not_be_looked_at(self) -> None:
+        limits = budgets.read("load", BUDGETS)
+        assert all(limits[name].limit is not None for name in UNFORGIVEN)
+        assert {"wrong", "errors", "unchecked"} <= UNFORGIVEN
+
+    @pytest.mark.parametrize(
+        ("runs", "stands"),
+        [
+            ([[]], []),
+            ([["memory"], []], []),
+            ([["memory"], ["memory"]], ["memory"]),
+            ([["memory"], ["behind"]], []),
+            ([["memory"], ["memory", "behind"]], ["memory"]),
+            ([["refused-below"], []], []),
+            ([["refused-below", "errors"]], ["refused-below", "errors"]),
+            ([["refused-below"], ["refused-below", "errors"]], ["refused-below", "errors"]),
+            ([["memory"], ["errors"]], ["errors"]),
+            ([["memory"], ["unchecked"]], ["unchecked"]),
+            ([["wrong"]], ["wrong"]),
+        ],
+    )
+    def test_it_is_measured_once_more_unless_nothing_excuses_it(
+        self, runs: list[list[str]], stands: list[str]
+    ) -> None:
+        measured = [{name: f"{name} in run {n}" for name in run} for n, run in enumerate(runs)]
+        said: list[str] = []
+        coming = iter(measured)
+        found = standing(lambda: next(coming), said.append)
+        assert found == {name: f"{name} in run {len(runs) - 1}" for name in stands}
+        assert next(coming, None) is None
+        assert len(said) == len(runs) - 1
 
 
 def test_every_limit_leaves_a_margin_over_what_was_measured() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tests.bench.budgets import Figure
 from tests.bench.timing import Latency, latency, milliseconds
 from tests.load.checking import Checked
+from tests.load.disorder import disorder
 from tests.load.mixes import (
     ABOVE,
     CAPACITY,
@@ -20,10 +21,10 @@ from tests.load.mixes import (
     OPEN,
     STEADY,
 )
-from tests.load.records import ANSWERED, ECHO, REFUSED, REPRIEVE, Call
+from tests.load.picking import Named, picked, ratio
+from tests.load.records import ANSWERED, ECHO, REPRIEVE, Call
 
 MIB: Final = 2**20
-_SLOW_SENDER: Final = "SlowSender"
 _SETTLING: Final = 0.25
 """The share of the steady phase in which memory may still grow."""
 
@@ -48,12 +49,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that was found in a run."""
+    """All that was found in a run; ``due`` says by kind how many answers were to be checked."""
 
     calls: Sequence[Call]
     moments: Sequence[Moment]
     shares: Sequence[Share]
     checked: Checked
+    due: Mapping[str, float]
     changes: int
     change_seconds: float
 
@@ -66,9 +68,11 @@ def figures(found: Outcome) -> dict[str, Figure]:
             *_bursts(found.calls),
             *_capacity(found.calls),
             *_processor(found),
-            *_trouble(found.calls),
+            *disorder(found.calls),
+            *_open(found.calls),
             *_memory(found.moments),
             *_answers(found.checked),
+            *_evidence(found),
             *_around(found),
         ]
     )
@@ -83,22 +87,6 @@ def rate(calls: Sequence[Call]) -> float:
     return len(answered) / (max(call.ended for call in answered) - begun)
 
 
-def picked(
-    calls: Sequence[Call], phase: str, target: str = REPRIEVE, user: str = "", kind: str = ""
-) -> list[Call]:
-    """Give the calls of a phase to a target, of one user or kind if it is named."""
-    return [
-        call
-        for call in calls
-        if (call.phase, call.target) == (phase, target)
-        and user in ("", call.user)
-        and kind in ("", call.kind)
-    ]
-
-
-Named = Iterator[tuple[str, Figure]]
-
-
 def _latencies(calls: Sequence[Call]) -> Named:
     for kind in KINDS:
         ours, echo = (
@@ -110,14 +98,14 @@ def _latencies(calls: Sequence[Call]) -> Named:
         for name, taken, bare in (("p50", ours.p50, echo.p50), ("p99", ours.p99, echo.p99)):
             shown = f"{taken / bare:.2f}: {milliseconds(taken)} by {milliseconds(bare)}"
             what = f"{kind.name} by the echo: {name} of {ours.rounds:,}"
-            yield f"{kind.name}-{name}", _ratio(what, shown, taken / bare)
+            yield f"{kind.name}-{name}", ratio(what, shown, taken / bare)
 
 
 def _bursts(calls: Sequence[Call]) -> Named:
     ours, echo = (_latency(picked(calls, STEADY, each, "Burst")) for each in (REPRIEVE, ECHO))
     if ours is not None and echo is not None:
         shown = f"{ours.p99 / echo.p99:.2f}: {milliseconds(ours.p99)} by {milliseconds(echo.p99)}"
-        yield "burst-p99", _ratio("bursts by the echo: p99", shown, ours.p99 / echo.p99)
+        yield "burst-p99", ratio("bursts by the echo: p99", shown, ours.p99 / echo.p99)
 
 
 def _latency(calls: Sequence[Call]) -> Latency | None:
@@ -130,34 +118,19 @@ def _capacity(calls: Sequence[Call]) -> Named:
     echo = rate(picked(calls, ECHO_CAPACITY, ECHO))
     if ours and echo:
         shown = f"{echo / ours:.2f}: {ours:,.0f} a second, the echo {echo:,.0f}"
-        yield "capacity", _ratio("the echo's answers in a second by ours", shown, echo / ours)
+        yield "capacity", ratio("the echo's answers in a second by ours", shown, echo / ours)
     above = rate(picked(calls, ABOVE))
     if ours and above:
         shown = f"{above:,.0f} a second"
         what = "answers in a second flat out, by those above saturation"
-        yield "above-rate", _ratio(what, shown, ours / above)
+        yield "above-rate", ratio(what, shown, ours / above)
 
 
-def _trouble(calls: Sequence[Call]) -> Named:
-    """Count what must not be: below saturation any refusal, above it one that is not clean."""
-    below = [call for call in calls if call.phase != ABOVE and call.target == REPRIEVE]
-    waited = [call for call in below if call.user != _SLOW_SENDER]
-    wrong = Counter(call.outcome for call in waited if call.outcome != ANSWERED)
-    yield "refused-below", _count("calls below saturation that were not answered", wrong, waited)
-    senders = [call for call in below if call.user == _SLOW_SENDER]
-    odd = Counter(call.outcome for call in senders if call.outcome not in {ANSWERED, REFUSED})
-    yield "slow-senders", _count("slow senders not refused as late, nor answered", odd, senders)
-    above = picked(calls, ABOVE)
-    unclean = Counter(call.outcome for call in above if call.outcome not in {ANSWERED, REFUSED})
-    yield "unclean-above", _count("refusals above saturation that are not clean", unclean, above)
-    refused = sum(call.outcome == REFUSED for call in above)
-    shown = f"{float(not refused):g}; {refused:,} of {len(above):,} refused"
-    yield "saturated", _ratio("saturation that was not reached", shown, float(not refused))
-    opened = picked(calls, OPEN, user="OpenLoop")
-    taken = _latency(opened)
+def _open(calls: Sequence[Call]) -> Named:
+    taken = _latency(picked(calls, OPEN, user="OpenLoop"))
     if taken is not None:
         shown = f"p50 {milliseconds(taken.p50)}, p99 {milliseconds(taken.p99)} of {taken.rounds:,}"
-        yield "open", _ratio("open loop at 0.4 of the capacity", shown, taken.p99)
+        yield "open", ratio("open loop at 0.4 of the capacity", shown, taken.p99)
 
 
 def _memory(moments: Sequence[Moment]) -> Named:
@@ -169,8 +142,8 @@ def _memory(moments: Sequence[Moment]) -> Named:
     sizes = [each.resident / MIB for each in moments]
     shown = f"{pace:+.2f} MiB a minute; {sizes[0]:,.0f} at first, {max(sizes):,.0f} at most"
     what = f"resident memory, growth in {minutes:.1f} minutes at an even pace"
-    yield "memory-growth", _ratio(what, shown, pace * minutes)
-    yield "memory", _ratio("resident memory at most", f"{max(sizes):,.0f} MiB", max(sizes))
+    yield "memory-growth", ratio(what, shown, pace * minutes)
+    yield "memory", ratio("resident memory at most", f"{max(sizes):,.0f} MiB", max(sizes))
 
 
 def slope(moments: Sequence[Moment]) -> float:
@@ -195,13 +168,25 @@ def _answers(checked: Checked) -> Named:
         f"{len(checked.wrong)} of {total + len(checked.wrong)}; right: {right}; "
         f"{checked.cut_short} cut short"
     )
-    yield "wrong", _ratio(what, shown, len(checked.wrong))
-    unseen = sum(kind.name not in checked.right for kind in KINDS)
-    yield "unchecked", _ratio("kinds of which no answer was right", str(unseen), unseen)
+    yield "wrong", ratio(what, shown, len(checked.wrong))
     if checked.behind:
         lag = latency(checked.behind)
         shown = f"p50 {milliseconds(lag.p50)}, p99 {milliseconds(lag.p99)}"
-        yield "behind", _ratio("answers behind what another watch had shown", shown, lag.p99)
+        yield "behind", ratio("answers behind what another watch had shown", shown, lag.p99)
+
+
+def _evidence(found: Outcome) -> Named:
+    """Compare what was due to be checked with what was: no wrong answer among few says little."""
+    right = found.checked.right
+    short = {
+        name: due / right[name] if right.get(name) else math.inf for name, due in found.due.items()
+    }
+    scarcest = max(short, key=lambda name: short[name])
+    shown = (
+        f"{short[scarcest]:.2f}: {found.due[scarcest]:.0f} {scarcest} by {right.get(scarcest, 0)}"
+    )
+    what = "answers to be checked by those found right, of the scarcest kind"
+    yield "unchecked", ratio(what, shown, short[scarcest])
 
 
 def _processor(found: Outcome) -> Named:
@@ -218,28 +203,17 @@ def _processor(found: Outcome) -> Named:
     if len(costs) == 2:
         ours, echo = costs
         shown = f"{ours / echo:.2f}: {milliseconds(ours)} by {milliseconds(echo)}"
-        yield "processor", _ratio("processor time for an answer by the echo's", shown, ours / echo)
+        yield "processor", ratio("processor time for an answer by the echo's", shown, ours / echo)
 
 
 def _around(found: Outcome) -> Named:
     pace = found.changes / found.change_seconds if found.change_seconds else 0.0
     short = CHANGES_PER_SECOND / pace if pace else float("inf")
     shown = f"{pace:.1f} a second, {found.changes:,} in all"
-    yield "changes", _ratio("changes of pods", shown, short)
+    yield "changes", ratio("changes of pods", shown, short)
     for share in found.shares:
         if share.phase in {STEADY, ABOVE}:
             parts = {name: taken / share.seconds for name, taken in share.processor.items()}
             shown = ", ".join(f"{name} {100 * part:.0f} %" for name, part in parts.items())
             what = f"processor, of one core, {share.phase}"
-            yield f"processor-{share.phase}", _ratio(what, shown, parts.get("locust", 0.0))
-
-
-def _count(what: str, trouble: Counter[str], among: Sequence[Call]) -> Figure:
-    shown = f"{trouble.total()} of {len(among):,}"
-    if trouble:
-        shown += f": {', '.join(f'{n} {how}' for how, n in trouble.most_common(4))}"
-    return _ratio(what, shown, trouble.total())
-
-
-def _ratio(what: str, shown: str, cost: float) -> Figure:
-    return Figure(what, shown, cost, timed=False)
+            yield f"processor-{share.phase}", ratio(what, shown, parts.get("locust", 0.0))

@@ -13,10 +13,12 @@ before; a call costs the client its socket and a line of CSV.
 from __future__ import annotations
 
 import random
+import select
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from http.client import HTTPException, HTTPResponse
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -29,7 +31,7 @@ from locust import FastHttpUser, User, constant, constant_pacing, events, task
 
 from tests.load import mixes
 from tests.load.mixes import KIND, Kind, drawn, gaps
-from tests.load.records import ANSWERED, ECHO, REFUSED, REPRIEVE, Call, Sample, outcome, write_calls
+from tests.load.records import ANSWERED, ECHO, ORDERLY, REPRIEVE, Call, Sample, outcome, write_calls
 
 _AT_ONCE = 200
 _MOST_SECONDS = 60.0
@@ -37,6 +39,9 @@ _READ_BYTES = 16 * 1024
 _PAUSE_SECONDS = 0.05
 _SEND_SECONDS = 2.5
 """What a slow sender takes for its body: more than the deadline, so that it is refused as late."""
+
+_HOLD_SECONDS = 1.5
+"""How long a slow finisher keeps its last byte: less than the deadline."""
 
 
 @events.init_command_line_parser.add_listener
@@ -253,7 +258,7 @@ class Slow(User):
         started = time.monotonic()
         try:
             status, retry_after, answer = self._exchange(kind, run.body(kind, number), request_id)
-        except OSError:
+        except (OSError, HTTPException):
             status, retry_after, answer = 0, "", b""
         ended = time.monotonic()
         how, user = outcome(status, retry_after, answer), type(self).__name__
@@ -262,7 +267,7 @@ class Slow(User):
             name=f"{user} {kind.name}",
             response_time=(ended - started) * 1000,
             response_length=len(answer),
-            exception=None if how in {ANSWERED, REFUSED} else RuntimeError(how),
+            exception=None if how in ORDERLY else RuntimeError(how),
             context={},
         )
         call = Call(run.phase, user, REPRIEVE, kind.name, started, ended, status, how)
@@ -321,6 +326,30 @@ class SlowSender(Slow):
                 gevent.sleep(_SEND_SECONDS / 10)
                 connection.sendall(body[begin : begin + size])
             return _answer(_bits(connection))
+
+
+class SlowFinisher(Slow):
+    """Keeps its last byte for a while, and so its connection, unless it is refused before.
+
+    It asks again at once, on a new connection, or at the next turn of its pace if it was refused.
+    """
+
+    wait_time = constant_pacing(_HOLD_SECONDS)
+
+    @task
+    def finish_late(self) -> None:
+        """Ask about a hundred nodes."""
+        self._trickle(mixes.KINDS[1], 0)
+
+    def _exchange(self, kind: Kind, body: bytes, request_id: str) -> tuple[int, str, bytes]:
+        with self._connect() as connection:
+            connection.sendall(self._head(kind, body, request_id) + body[:-1])
+            refused, _, _ = select.select([connection], [], [], _HOLD_SECONDS)
+            if not refused:
+                connection.sendall(body[-1:])
+            response = HTTPResponse(connection)
+            response.begin()
+            return response.status, response.getheader("Retry-After", ""), response.read()
 
 
 def _bits(connection: socket.socket) -> Iterator[bytes]:

@@ -73,12 +73,18 @@ CAPACITY: Final = "capacity"
 ECHO_CAPACITY: Final = "echo-capacity"
 OPEN: Final = "open"
 ABOVE: Final = "above"
+CROWDED: Final = "crowded"
 
+
+CROWD: Final = 384
+"""Users who each keep a connection busy: half as many again as the extender has room for."""
 
 _WARM_UP_SECONDS: Final = 5
+_WITHOUT_A_MIX: Final = frozenset({ECHO_CAPACITY, CROWDED})
+"""In which the extender isn't asked at all, or in one way only."""
 
 
-def plan(flat_out: int, steady: int, below: int, above: int, sampling: float) -> Plan:
+def plan(flat_out: int, steady: int, below: int, above: int, crowded: int, sampling: float) -> Plan:
     """Give the phases, each for so many seconds, after a few in which columns are built."""
     return Plan(
         (
@@ -93,16 +99,24 @@ def plan(flat_out: int, steady: int, below: int, above: int, sampling: float) ->
             ),
             Phase(OPEN, {"OpenLoop": 1, "SlowReader": 1}, below, rate=0.4),
             Phase(ABOVE, {"OpenLoop": 1, "SlowReader": 1}, above, rate=1.0, doubling=above / 4),
+            Phase(CROWDED, {"SlowFinisher": CROWD}, crowded),
         ),
         sampling,
     )
 
 
-QUICK: Final = plan(flat_out=10, steady=55, below=20, above=20, sampling=1.0)
+QUICK: Final = plan(flat_out=10, steady=50, below=15, above=20, crowded=10, sampling=1.0)
 """Two minutes of load."""
 
-FULL: Final = plan(flat_out=30, steady=600, below=60, above=60, sampling=2.0)
+FULL: Final = plan(flat_out=30, steady=600, below=60, above=60, crowded=20, sampling=2.0)
 """Ten minutes at an even pace, and what the quick one does for longer."""
+
+
+def due(plan: Plan) -> dict[str, float]:
+    """Give how many answers of each kind are kept to be checked if none is long in coming."""
+    seconds = sum(phase.seconds for phase in plan.phases if phase.name not in _WITHOUT_A_MIX)
+    return {kind.name: seconds / (kind.sampled_seconds * plan.sampling) for kind in KINDS}
+
 
 BURST_SECONDS: Final = 5.0
 """How often many calls come at once."""

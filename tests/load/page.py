@@ -10,8 +10,9 @@ from typing import Final
 from tests.bench.budgets import Budget, Figure
 from tests.bench.plot import Axis, Linear, Panel, Series, draw
 from tests.bench.timing import latency
-from tests.load.figures import MIB, Outcome, picked
+from tests.load.figures import MIB, Outcome
 from tests.load.mixes import ABOVE, KINDS, STEADY
+from tests.load.picking import picked
 from tests.load.records import ANSWERED, ECHO, REFUSED, REPRIEVE, Call
 
 _BINS: Final = 60

@@ -15,13 +15,18 @@ import msgspec
 
 ANSWERED: Final = "answered"
 REFUSED: Final = "refused"
+FULL_HOUSE: Final = "refused: a full house"
 CUT: Final = "cut"
+ORDERLY: Final = frozenset({ANSWERED, REFUSED, FULL_HOUSE})
+"""What may become of a call under any load."""
+
 REPRIEVE: Final = "reprieve"
 ECHO: Final = "echo"
 
 T = TypeVar("T")
 
 _VERBS: Final = frozenset({"filter", "preempt"})
+_TOO_MANY: Final = "reprieve: overloaded: there are too many connections"
 _DEGRADED: Final = ("reprieve: late: ", "reprieve: overloaded: ", "reprieve: stale: ")
 
 
@@ -103,7 +108,8 @@ class _Line(msgspec.Struct, frozen=True):
 def outcome(status: int, retry_after: str, body: bytes) -> str:
     """Say how a call ended: answered, refused as is documented, cut, or what is wrong with it.
 
-    A refusal is a 429 or 503 that says when to come again, and which of the documented cases it is.
+    A refusal is a 429 or 503 that says when to come again, and which of the documented cases it is;
+    that of a full house is told apart, where as many calls are under way as may be connections.
     """
     if status == 200:
         return ANSWERED
@@ -113,9 +119,10 @@ def outcome(status: int, retry_after: str, body: bytes) -> str:
         return f"status {status}"
     if not retry_after.isdecimal():
         return f"status {status} without Retry-After"
-    if not body.decode(errors="replace").startswith(_DEGRADED):
+    said = body.decode(errors="replace")
+    if not said.startswith(_DEGRADED):
         return f"status {status} without a documented case"
-    return REFUSED
+    return FULL_HOUSE if said.startswith(_TOO_MANY) else REFUSED
 
 
 def write_calls(path: Path, calls: Iterable[Call]) -> None:
