@@ -218,7 +218,9 @@ class _Protection(msgspec.Struct, forbid_unknown_fields=True):
     selector: _Selector | None = None
 
 
-class _PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
+class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A policy as people write it, by the names of its criteria."""
+
     name: str
     victims: tuple[str, ...] = tuple(POD_CRITERIA)
     candidates: tuple[str, ...] = tuple(CANDIDATE_CRITERIA)
@@ -282,7 +284,7 @@ def find_policy(name_or_path: str) -> Policy:
         raise ConfigError(
             f"policy {name_or_path!r}: no such file, nor a policy called so ({known})"
         )
-    file = _load(path, _PolicyFile)
+    file = _load(path, PolicyFile)
     try:
         return Policy(
             name=file.name,

@@ -26,8 +26,8 @@ _PREFIX = re.compile(
 )
 _INT64 = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
 
-_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-_NODE_OPERATORS = (*_LABEL_OPERATORS, "Gt", "Lt")
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 
 
 class SelectorError(ValueError):
@@ -168,14 +168,14 @@ def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> T
 
 def label_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
     """Compile one expression of a label selector; raises SelectorError."""
-    if operator not in _LABEL_OPERATORS:
+    if operator not in LABEL_OPERATORS:
         raise SelectorError(f"{operator!r} is not a valid label selector operator")
     return _requirement(key, operator, values)
 
 
 def node_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
     """Compile one ``matchExpressions`` entry of a node selector term; raises SelectorError."""
-    if operator not in _NODE_OPERATORS:
+    if operator not in NODE_OPERATORS:
         raise SelectorError(f"{operator!r} is not a valid node selector operator")
     return _requirement(key, operator, values)
 

@@ -3,13 +3,15 @@
     python -m tests.deploy.charts
 
 writes anew what is kept equal: the part of ``values.schema.json`` that repeats our
-configuration, and everything below ``deploy/kustomize`` but the kustomizations themselves.
+configuration and policies, and everything below ``deploy/kustomize`` but the kustomizations
+themselves.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -20,7 +22,10 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from extender.config import Config
+from extender.config import Config, PolicyFile
+from policies.policy import CANDIDATE_CRITERIA, POD_CRITERIA, POLICIES
+from policies.selectors import LABEL_OPERATORS, NODE_OPERATORS
+from policies.upstream import RELEASES
 from tests.e2e.clients import programs
 
 Document = dict[str, Any]
@@ -41,6 +46,18 @@ MONITORED: Final = {
 
 _HELMS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 _SAID_ELSEWHERE: Final = ("tls", "allowPlainHTTP")
+
+# Names that types leave open, and ``check-config`` looks up.
+_RELEASES: Final = "|".join(map(re.escape, RELEASES))
+_POLICIES: Final = "|".join(POLICIES)
+_NAMES: Final[Sequence[tuple[str, str, Document]]] = (
+    ("Config", "upstream", {"pattern": rf"^v?({_RELEASES})(\..*)?$"}),
+    ("Config", "policy", {"pattern": rf"^(/.*|{_POLICIES})$"}),
+    ("extender.plugin_config._Expression", "operator", {"enum": list(NODE_OPERATORS)}),
+    ("extender.config._Expression", "operator", {"enum": list(LABEL_OPERATORS)}),
+    ("PolicyFile", "victims", {"items": {"enum": list(POD_CRITERIA)}}),
+    ("PolicyFile", "candidates", {"items": {"enum": list(CANDIDATE_CRITERIA)}}),
+)
 _COMPONENTS: Final[Mapping[str, tuple[Document, Sequence[str]]]] = {
     "cert-manager": (ISSUER, ("Certificate",)),
     "monitoring": (MONITORED, ("ServiceMonitor", "PrometheusRule")),
@@ -119,14 +136,16 @@ def without_helm(document: Document) -> Document:
 
 
 def schema() -> Document:
-    """Give the schema of values, with the configuration's as Config has it now."""
+    """Give the schema of values, with those of Config and PolicyFile as they are now."""
     read: Document = json.loads(SCHEMA.read_text())
     _, parts = msgspec.json.schema_components(
-        [Config], schema_hook=_anything, ref_template="#/$defs/{name}"
+        [Config, PolicyFile], schema_hook=_anything, ref_template="#/$defs/{name}"
     )
     for key in _SAID_ELSEWHERE:
         del parts["Config"]["properties"][key]
     del parts["Tls"]
+    for part, field, names in _NAMES:
+        parts[part]["properties"][field] |= names
     return {**read, "$defs": json.loads(json.dumps(parts))}
 
 

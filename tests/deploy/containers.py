@@ -150,15 +150,16 @@ class Kubelet:
         yield Mount(account, ACCOUNT)
 
     def _fill(self, directory: Path, volume: Document, user: User) -> None:
+        source = volume.get("configMap") or volume["secret"]
         if "configMap" in volume:
-            data = self.cluster.get("configmap", volume["configMap"]["name"])["data"]
-            _write(directory, {key: text.encode() for key, text in data.items()}, _READABLE, user)
-            return
-        secret = volume["secret"]
-        data = self.cluster.get("secret", secret["secretName"])["data"]
-        chosen = secret.get("items", [{"key": key, "path": key} for key in data])
-        files = {item["path"]: b64decode(data[item["key"]]) for item in chosen}
-        _write(directory, files, secret.get("defaultMode", _READABLE), user)
+            texts = self.cluster.get("configmap", source["name"])["data"]
+            data = {key: text.encode() for key, text in texts.items()}
+        else:
+            secret = self.cluster.get("secret", source["secretName"])["data"]
+            data = {key: b64decode(text) for key, text in secret.items()}
+        chosen = source.get("items", [{"key": key, "path": key} for key in data])
+        files = {item["path"]: data[item["key"]] for item in chosen}
+        _write(directory, files, source.get("defaultMode", _READABLE), user)
 
 
 def _user(context: Document, otherwise: User) -> User:

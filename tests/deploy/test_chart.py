@@ -19,6 +19,7 @@ from tests.deploy.charts import (
     kustomized,
     only,
     rendered,
+    schema,
     without_helm,
 )
 
@@ -160,6 +161,96 @@ def test_only_those_who_are_named_get_in_if_any_are() -> None:
     ]  # fmt: skip
 
 
+DIGEST: Final = f"sha256:{'0123456789abcdef' * 4}"
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ({}, "reprieve:0.1.0"),
+        ({"tag": "1"}, "reprieve:1"),
+        ({"digest": DIGEST}, f"reprieve@{DIGEST}"),
+        (
+            {"repository": "registry.example/r", "tag": "1", "digest": DIGEST},
+            f"registry.example/r@{DIGEST}",
+        ),
+    ],
+)
+def test_an_image_is_told_by_its_digest_before_its_tag(image: Document, name: str) -> None:
+    [container] = spec(rendered({"image": image}))["containers"]
+    assert container["image"] == name
+
+
+def verified(ca: Document) -> Document:
+    """Give values that check clients by a CA."""
+    return {"tls": {"clients": {"verify": True, "ca": ca}}}
+
+
+def told(documents: list[Document]) -> Document:
+    """Give the configuration file."""
+    told: Document = yaml.safe_load(only("ConfigMap", documents)["data"]["reprieve.yaml"])
+    return told
+
+
+@pytest.mark.parametrize(
+    ("ca", "file"), [({}, "/tls/ca.crt"), ({"key": "clients.crt"}, "/tls/clients.crt")]
+)
+def test_clients_are_checked_by_what_is_in_the_servers_own_secret(ca: Document, file: str) -> None:
+    documents = rendered(verified(ca))
+    assert told(documents)["tls"]["clientCA"] == file
+    assert [volume["name"] for volume in spec(documents)["volumes"]] == ["config", "tls"]
+
+
+@pytest.mark.parametrize(
+    ("ca", "key", "source"),
+    [
+        (
+            {"secretName": "clients"},
+            "ca.crt",
+            {"secret": {"secretName": "clients", "defaultMode": 0o440}},
+        ),
+        (
+            {"configMapName": "kube-root-ca.crt", "key": "front.pem"},
+            "front.pem",
+            {"configMap": {"name": "kube-root-ca.crt"}},
+        ),
+    ],
+)
+def test_or_by_what_is_in_another_secret_or_in_a_config_map(
+    ca: Document, key: str, source: Document
+) -> None:
+    documents = rendered(verified(ca))
+    assert told(documents)["tls"]["clientCA"] == f"/client-ca/{key}"
+    [volume] = [each for each in spec(documents)["volumes"] if each["name"] == "client-ca"]
+    [[kind, content]] = source.items()
+    assert volume[kind] == {**content, "items": [{"key": key, "path": key}]}
+    [container] = spec(documents)["containers"]
+    assert {"name": "client-ca", "mountPath": "/client-ca", "readOnly": True} in container[
+        "volumeMounts"
+    ]
+
+
+def test_what_signs_clients_is_no_matter_where_none_are_checked() -> None:
+    assert rendered({"tls": {"clients": {"ca": {"key": "other"}}}}) == rendered()
+
+
+def guarded(**guard: Any) -> Document:
+    """Give a policy with one guard."""
+    return {"name": "mine", "protect": [{"name": "some", **guard}]}
+
+
+def chosen(**expression: str) -> Document:
+    """Give a selector with one expression."""
+    return {"matchExpressions": [{"key": "a", "operator": "Exists", **expression}]}
+
+
+def test_what_is_ours_in_the_schema_leaves_no_key_open() -> None:
+    parts = schema()["$defs"]
+    things = [part for part in parts.values() if part.get("type") == "object"]
+    assert {"Config", "PolicyFile"} <= {part["title"] for part in things}
+    assert all(part["additionalProperties"] is False for part in things)
+
+
 @pytest.mark.parametrize(
     ("values", "place"),
     [
@@ -177,6 +268,27 @@ def test_only_those_who_are_named_get_in_if_any_are() -> None:
         ({"tls": {"clients": {"allowedNames": ["a"]}}}, "tls.clients.allowedNames"),
         ({"config": {"host": None}}, "host is required"),
         ({"service": {"port": 0}}, "service.port"),
+        ({"config": {"upstream": "1.29"}}, "config.upstream"),
+        ({"config": {"upstream": {"release": "1.37"}}}, "config.upstream"),
+        ({"config": {"policy": "kube-schedular"}}, "config.policy"),
+        ({"policy": {"protect": []}}, "name is required"),
+        ({"policy": {"name": "mine", "protct": []}}, "protct"),
+        ({"policy": {"name": "mine", "victims": ["lowest priority"]}}, "policy.victims.0"),
+        ({"policy": {"name": "mine", "candidates": ["fewest"]}}, "policy.candidates.0"),
+        ({"policy": guarded(namespace=["kube-system"])}, "namespace is not allowed"),
+        ({"policy": guarded(selector={"matchLabel": {"a": "b"}})}, "matchLabel"),
+        ({"policy": guarded(selector=chosen(operator="Is"))}, "matchExpressions.0.operator"),
+        ({"policy": guarded(selector=chosen(value="b"))}, "value is not allowed"),
+        ({"image": {"digest": "latest"}}, "image.digest"),
+        ({"image": {"digest": f"sha256:{'0' * 63}"}}, "image.digest"),
+        ({"tls": {"clients": {"ca": {"secretName": "a"}}}}, "tls.clients.ca.secretName"),
+        ({"tls": {"clients": {"ca": {"configMapName": "a"}}}}, "tls.clients.ca.configMapName"),
+        (
+            verified({"secretName": "a", "configMapName": "a"}),
+            "tls.clients.ca.configMapName",
+        ),
+        (verified({"key": "../ca.crt"}), "tls.clients.ca.key"),
+        (verified({"secret": "a"}), "secret is not allowed"),
         ({"podLabels": {"app.kubernetes.io/name": "mine"}}, "podLabels"),
         ({"topologySpreadConstraints": [{"labelSelector": {}}]}, "topologySpreadConstraints.0"),
         ({"networkPolicy": {"schedulerCIDRs": ["10.0.0.1"]}}, "networkPolicy.schedulerCIDRs"),

@@ -22,7 +22,7 @@ from tests.deploy.image import Image
 from tests.deploy.network import Answer, Network
 from tests.deploy.running import installed
 from tests.deploy.test_chart import EVERYTHING
-from tests.deploy.worlds import definitions, filtered, preempted, secret, written
+from tests.deploy.worlds import definitions, filtered, full, preempted, secret, written
 
 PLAIN: Final = {"tls": {"mode": "none"}}
 MUTUAL: Final = {
@@ -70,6 +70,27 @@ def test_the_configuration_is_one_that_can_be_served(
         room = Kubelet(there, image, volumes).room(pod)
         done = net.run(*room.command(*image.entrypoint, "check-config", file))
         assert done == f"{file}: can be served\n"
+
+
+def test_clients_are_checked_by_the_ca_of_another_object(
+    net: Network, image: Image, tmp_path: Path
+) -> None:
+    signs = Authority()
+    bundle = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "clients", "namespace": "kube-system"},
+        "data": {"bundle.pem": signs.certificate.decode()},
+    }
+    ca = {"configMapName": "clients", "key": "bundle.pem"}
+    values = {"tls": {"clients": {"verify": True, "ca": ca}}}
+    with installed(net, image, tmp_path, values, [*full(), bundle]) as there:
+        user = User("system:kube-scheduler")
+        theirs = written(signs.issue_client(user), tmp_path / "theirs.pem")
+        assert there.ask("/preempt", preempted()).status == 403
+        assert there.ask("/preempt", preempted(), theirs).status == 200
+        ours = written(there.authority.issue_client(user), tmp_path / "ours.pem")
+        assert there.ask("/preempt", preempted(), ours).status == 0
 
 
 def test_only_clients_that_are_allowed_are_served_and_events_may_be_written(

@@ -45,6 +45,26 @@ labels:
 {{ include "reprieve.name" . }}.{{ .Release.Namespace }}.svc
 {{- end -}}
 
+{{/* The volume with the CA of clients, if it is not in the server's Secret. */}}
+{{- define "reprieve.clientCA" -}}
+{{- $ca := .Values.tls.clients.ca -}}
+{{- $items := list (dict "key" $ca.key "path" $ca.key) -}}
+{{- if $ca.secretName -}}
+{{ dict "secret" (dict "secretName" $ca.secretName "items" $items "defaultMode" 0440) | toYaml }}
+{{- else if $ca.configMapName -}}
+{{ dict "configMap" (dict "name" $ca.configMapName "items" $items) | toYaml }}
+{{- end -}}
+{{- end -}}
+
+{{- define "reprieve.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ printf "%s@%s" $image.repository $image.digest }}
+{{- else -}}
+{{ printf "%s:%s" $image.repository ($image.tag | default .Chart.AppVersion) }}
+{{- end -}}
+{{- end -}}
+
 {{/* The configuration file: config, and what the other values say in it. */}}
 {{- define "reprieve.config" -}}
 {{- $config := deepCopy .Values.config -}}
@@ -54,7 +74,8 @@ labels:
 {{- if include "reprieve.tls" . -}}
 {{- $tls := dict "certificate" "/tls/tls.crt" "key" "/tls/tls.key" -}}
 {{- if .Values.tls.clients.verify -}}
-{{- $_ := set $tls "clientCA" "/tls/ca.crt" -}}
+{{- $directory := ternary "/client-ca" "/tls" (ne (include "reprieve.clientCA" .) "") -}}
+{{- $_ := set $tls "clientCA" (printf "%s/%s" $directory .Values.tls.clients.ca.key) -}}
 {{- $_ := set $tls "allowedClientNames" .Values.tls.clients.allowedNames -}}
 {{- end -}}
 {{- $_ := set $config "tls" $tls -}}
