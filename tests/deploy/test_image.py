@@ -85,8 +85,17 @@ def test_every_package_in_it_is_pinned(image: Image) -> None:
     there = [
         path.name.removesuffix(".dist-info") for path in (image.tree / HOME).glob("*.dist-info")
     ]
-    found = dict(each.rsplit("-", 1) for each in there)
-    assert {_plain(name): version for name, version in found.items()}.items() <= versions.items()
+    found = {_plain(name): version for name, version in (each.rsplit("-", 1) for each in there)}
+    assert found.items() <= versions.items()
+    assert asked_for() <= found.keys()
+
+
+def asked_for() -> set[str]:
+    """Name what is to be in it, besides what that asks for itself."""
+    lines = DOCKERFILE.with_name("requirements.txt").read_text().splitlines()
+    names = {_plain(line) for line in map(str.strip, lines) if line and line[0] != "#"}
+    assert names
+    return names
 
 
 def _plain(name: str) -> str:
