@@ -1,37 +1,31 @@
 """What the server adds to an object beyond defaults: values that it allocates or derives.
 
 - pods: their quality of service, and tolerations of nodes that are briefly not ready;
-- services: cluster addresses and node ports, kept on update if the client leaves them out;
+- services: cluster addresses and node ports (:mod:`fakeapi.api.allotting`);
 - jobs: the selector and labels that tie their pods to their uid;
 - daemon sets: the annotation that counts generations of the template;
 - definitions of custom resources: the versions in which objects may be stored.
 
-Addresses and ports are derived from a number that grows with every write, so that two servers with
-the same history allocate the same ones: 10.96.0.0/12 and 30000 to 32767 are gone through in order.
-
 Left out on purpose: finalizers and taints that only controllers take away again
 (``kubernetes.io/pvc-protection``, ``node.kubernetes.io/not-ready``).
 
-Sources: pkg/registry/{core/pod,core/service,batch/job,apps/daemonset}, pkg/apis/core/v1/helper/qos,
+Sources: pkg/registry/{core/pod,batch/job,apps/daemonset}, pkg/apis/core/v1/helper/qos,
 plugin/pkg/admission/defaulttolerationseconds, v1.37.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from ipaddress import IPv4Address
 from typing import Any, Final
 
+from fakeapi.api.allotting import allot_create, allot_update
 from fakeapi.api.conditions import set_condition
 from fakeapi.api.crds.statuses import first_status, note_stored_version
+from fakeapi.api.rehearsing import Objects
 from fakeapi.kinds import Kind
 from fakeapi.store import Document
 from policies.spelling import canonical
 
-_FIRST_ADDRESS: Final = int(IPv4Address("10.96.0.10"))
-_ADDRESSES: Final = 2**20 - 16
-_FIRST_PORT: Final = 30_000
-_PORTS: Final = 2_768
 _TOLERATED_SECONDS: Final = 300
 _COMPUTE: Final = ("cpu", "memory")
 _GATED: Final = {
@@ -44,31 +38,35 @@ _GATED: Final = {
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
-def complete_create(kind: Kind, document: Document, serial: int) -> None:
+def complete_create(kind: Kind, document: Document, store: Objects) -> None:
     """Add to a new object, which has its uid, defaults and first status, what the server knows.
 
-    ``serial`` is the number of the write.
+    Raises StatusError if a service asks for what it cannot have.
     """
+    if kind.resource == _SERVICES:
+        allot_create(kind, document, store)
     complete = _ON_CREATE.get(kind.resource)
     if complete is not None:
-        complete(document, serial)
+        complete(document)
 
 
-def complete_update(kind: Kind, document: Document, old: Mapping[str, Any], serial: int) -> None:
-    """Keep what was allocated before, and allocate what is needed now."""
+def complete_update(kind: Kind, document: Document, old: Mapping[str, Any], store: Objects) -> None:
+    """Keep what was allocated before, and allocate what is needed now; raises StatusError."""
+    if kind.resource == _SERVICES:
+        allot_update(kind, document, old, store)
     complete = _ON_UPDATE.get(kind.resource)
     if complete is not None:
-        complete(document, old, serial)
+        complete(document, old)
 
 
-def _create_pod(pod: Document, _serial: int) -> None:
+def _create_pod(pod: Document) -> None:
     pod["status"]["qosClass"] = quality_of_service(pod["spec"])
     _tolerate(pod)
     if pod["spec"].get("schedulingGates"):
         set_condition(pod["status"], _GATED, pod["metadata"]["creationTimestamp"])
 
 
-def _update_pod(pod: Document, old: Mapping[str, Any], _serial: int) -> None:
+def _update_pod(pod: Document, old: Mapping[str, Any]) -> None:
     """Add again the tolerations that were added on create, for a client who need not know them."""
     if "tolerations" in (old.get("spec") or {}):
         _tolerate(pod)
@@ -116,46 +114,7 @@ def _compute(amounts: Mapping[str, Any] | None) -> dict[str, str]:
     return {name: amount for name, amount in found.items() if amount != "0"}
 
 
-def _create_service(service: Document, serial: int) -> None:
-    spec = service["spec"]
-    if spec["type"] == "ExternalName":
-        return
-    address = spec.get("clusterIP") or str(IPv4Address(_FIRST_ADDRESS + serial % _ADDRESSES))
-    spec["clusterIP"] = address
-    spec.setdefault("clusterIPs", [address])
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts"):
-        taken = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
-        free = (p for p in _ports(serial) if p not in taken)
-        for port in spec.get("ports") or ():
-            if not port.get("nodePort"):
-                port["nodePort"] = next(free)
-
-
-def _ports(serial: int) -> Iterator[int]:
-    for step in range(_PORTS):
-        yield _FIRST_PORT + (serial + step) % _PORTS
-
-
-def _update_service(service: Document, old: Mapping[str, Any], serial: int) -> None:
-    spec, before = service["spec"], old.get("spec") or {}
-    if "ExternalName" in (spec["type"], before.get("type")):
-        _create_service(service, serial)
-        return
-    for name in ("clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"):
-        if name in before:
-            spec.setdefault(name, before[name])
-    ports = {(p.get("port"), p.get("protocol")): p for p in before.get("ports") or ()}
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        for port in spec.get("ports") or ():
-            known = ports.get((port.get("port"), port.get("protocol")), {})
-            if known.get("nodePort"):
-                port.setdefault("nodePort", known["nodePort"])
-    _create_service(service, serial)
-
-
-def _create_job(job: Document, _serial: int) -> None:
+def _create_job(job: Document) -> None:
     """Tie the job's pods to its uid; a manual selector is the client's business."""
     spec, uid, name = job["spec"], job["metadata"]["uid"], job["metadata"]["name"]
     if spec.get("manualSelector"):
@@ -174,18 +133,18 @@ def _create_job(job: Document, _serial: int) -> None:
     job["metadata"]["labels"] = labels or dict(template["labels"])
 
 
-def _update_job(job: Document, old: Mapping[str, Any], _serial: int) -> None:
+def _update_job(job: Document, old: Mapping[str, Any]) -> None:
     """Keep the selector and the template's labels, which a client need not know."""
     spec, before = job.setdefault("spec", {}), old.get("spec") or {}
     if "selector" in before:
         spec.setdefault("selector", before["selector"])
 
 
-def _create_daemon_set(daemon_set: Document, _serial: int) -> None:
+def _create_daemon_set(daemon_set: Document) -> None:
     _count_template(daemon_set, 1)
 
 
-def _update_daemon_set(daemon_set: Document, old: Mapping[str, Any], _serial: int) -> None:
+def _update_daemon_set(daemon_set: Document, old: Mapping[str, Any]) -> None:
     before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
     changed = daemon_set["spec"].get("template") != (old.get("spec") or {}).get("template")
     _count_template(daemon_set, int(before) + changed if before.isdecimal() else 1)
@@ -196,27 +155,26 @@ def _count_template(daemon_set: Document, generation: int) -> None:
     annotations[_TEMPLATE_GENERATION] = str(generation)
 
 
-def _create_definition(definition: Document, _serial: int) -> None:
+def _create_definition(definition: Document) -> None:
     first_status(definition)
 
 
-def _update_definition(definition: Document, _old: Mapping[str, Any], _serial: int) -> None:
+def _update_definition(definition: Document, _old: Mapping[str, Any]) -> None:
     note_stored_version(definition)
 
 
+_SERVICES: Final = "services"
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
-_ON_CREATE: Final[Mapping[str, Callable[[Document, int], None]]] = {
+_ON_CREATE: Final[Mapping[str, Callable[[Document], None]]] = {
     _DEFINITIONS: _create_definition,
     "daemonsets.apps": _create_daemon_set,
     "jobs.batch": _create_job,
     "pods": _create_pod,
-    "services": _create_service,
 }
-_ON_UPDATE: Final[Mapping[str, Callable[[Document, Mapping[str, Any], int], None]]] = {
+_ON_UPDATE: Final[Mapping[str, Callable[[Document, Mapping[str, Any]], None]]] = {
     _DEFINITIONS: _update_definition,
     "daemonsets.apps": _update_daemon_set,
     "jobs.batch": _update_job,
     "pods": _update_pod,
-    "services": _update_service,
 }

@@ -15,6 +15,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from fakeapi.api.causes import forbidden_field, invalid_value
+from fakeapi.api.clusterips import addresses_of, has_addresses
 from fakeapi.api.crds.definitions import change_faults
 from fakeapi.api.decoding import MismatchError, decode
 from fakeapi.api.errors import Cause
@@ -140,11 +141,9 @@ def _role_ref(binding: Object, old: Object) -> Iterator[Cause]:
 
 def _service(service: Object, old: Object) -> Iterator[Cause]:
     now, before = service.get("spec") or {}, old.get("spec") or {}
-    kept = before.get("clusterIPs") or ()
-    external = "ExternalName" in (now.get("type"), before.get("type"))
-    if kept and not external and (now.get("clusterIPs") or [""])[0] != kept[0]:
-        path = "spec.clusterIPs[0]"
-        yield invalid_value(path, now.get("clusterIPs"), "may not change once set")
+    kept, given = addresses_of(before), addresses_of(now)
+    if has_addresses(now) and has_addresses(before) and kept[:1] != given[:1] and kept:
+        yield invalid_value("spec.clusterIPs[0]", given, "may not change once set")
 
 
 def _claim(claim: Object, old: Object) -> Iterator[Cause]:

@@ -160,7 +160,7 @@ class Registry:
         named = replace(target, name=metadata.get("name", ""))
         check_name(kind, named.name)
         prepare_create(kind, document, self._sources)
-        complete_create(kind, document, self.store.version + 1)
+        complete_create(kind, document, self.store)
         if kind.custom is not None:
             check_custom(kind, kind.custom, document)
         else:
@@ -202,7 +202,7 @@ class Registry:
         if target.kind.custom is not None:
             check_custom(target.kind, target.kind.custom, document, old, target.subresource)
         elif not target.subresource:
-            complete_update(target.kind, document, old, self.store.version + 1)
+            complete_update(target.kind, document, old, self.store)
             changes = forbidden_changes(target.kind, document, old)
             check_object(target.kind, document, changes)
         self._validate(target.kind, document, old)

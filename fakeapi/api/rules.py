@@ -8,7 +8,6 @@ Source: pkg/apis/*/validation/validation.go, v1.37.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from ipaddress import ip_address
 from typing import Any, Final
 
 import orjson
@@ -70,10 +69,13 @@ def _toleration(toleration: Object, path: str) -> Iterator[Cause]:
 def _service_spec(spec: Object, path: str) -> Iterator[Cause]:
     ports = spec.get("ports") or ()
     if spec.get("type") == "ExternalName":
-        if not spec.get("externalName"):
-            yield required(f"{path}.externalName")
-    elif not ports and spec.get("clusterIP") != "None":
-        yield required(f"{path}.ports")
+        yield from _external_name(spec, path)
+    elif spec.get("clusterIP") != "None":
+        if not ports:
+            yield required(f"{path}.ports")
+    elif spec.get("type") != "ClusterIP":
+        rule = f"may not be set to 'None' for {spec.get('type')} services"
+        yield invalid_value(f"{path}.clusterIPs[0]", "None", rule)
     for index, port in enumerate(ports):
         if len(ports) > 1 and not port.get("name"):
             yield required(f"{path}.ports[{index}].name")
@@ -82,26 +84,19 @@ def _service_spec(spec: Object, path: str) -> Iterator[Cause]:
             yield forbidden_field(f"{path}.ports[{index}].nodePort", rule)
 
 
+def _external_name(spec: Object, path: str) -> Iterator[Cause]:
+    for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if spec.get(name):
+            yield forbidden_field(f"{path}.{name}", "may not be set for ExternalName services")
+    if not spec.get("externalName"):
+        yield required(f"{path}.externalName")
+
+
 def _service_port(port: Object, path: str) -> Iterator[Cause]:
     for name in ("port", "targetPort"):
         number = port.get(name)
         if isinstance(number, int) and not 0 < number <= _LAST_PORT:
             yield invalid_value(f"{path}.{name}", number, _PORT)
-
-
-def _addresses(spec: Object, path: str) -> Iterator[Cause]:
-    for index, address in enumerate(spec.get("clusterIPs") or ()):
-        if address not in ("None", "") and not _is_address(address):
-            rule = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            yield invalid_value(f"{path}.clusterIPs[{index}]", address, rule)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _budget_spec(spec: Object, path: str) -> Iterator[Cause]:
@@ -153,7 +148,7 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "core.v1.PodSpec": (_pod_spec,),
     "core.v1.ResourceRequirements": (_resources,),
     "core.v1.ServicePort": (_service_port,),
-    "core.v1.ServiceSpec": (_service_spec, _addresses),
+    "core.v1.ServiceSpec": (_service_spec,),
     "core.v1.Toleration": (_toleration,),
     "networking.v1.HTTPIngressPath": (_ingress_path,),
     "policy.v1.PodDisruptionBudgetSpec": (_budget_spec,),

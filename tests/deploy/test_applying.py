@@ -86,7 +86,8 @@ def test_a_key_that_nobody_knows_is_refused(there: Cluster) -> None:
 
 def test_helm_installs_upgrades_and_leaves_nothing(net: Network, tmp_path: Path) -> None:
     everything = tmp_path / "everything.json"
-    everything.write_text(json.dumps({**EVERYTHING, "fullnameOverride": ""}))
+    service = {**EVERYTHING["service"], "clusterIP": ""}
+    everything.write_text(json.dumps({**EVERYTHING, "fullnameOverride": "", "service": service}))
     with cluster(net, tmp_path / "cluster", definitions()) as there:
         place = ("reprieve", str(CHART), "-n", SYSTEM)
         there.helm("install", *place)
@@ -101,6 +102,18 @@ def test_helm_installs_upgrades_and_leaves_nothing(net: Network, tmp_path: Path)
         assert "Certificate/reprieve" not in names(there)
         there.helm("uninstall", "reprieve", "-n", SYSTEM)
         assert names(there) == []
+
+
+def test_a_service_that_is_there_keeps_its_address(net: Network, tmp_path: Path) -> None:
+    with cluster(net, tmp_path / "cluster", definitions()) as there:
+        place = ("reprieve", str(CHART), "-n", SYSTEM)
+        there.helm("install", *place)
+        given = there.get("service", "reprieve")["spec"]["clusterIP"]
+        with pytest.raises(AssertionError, match="may not change once set"):
+            there.helm("upgrade", *place, "--set", "service.clusterIP=10.96.0.77")
+        there.helm("upgrade", *place, "--set", f"service.clusterIP={given}")
+        there.helm("upgrade", *place)
+        assert there.get("service", "reprieve")["spec"]["clusterIP"] == given
 
 
 def test_two_releases_stand_beside_each_other(net: Network, tmp_path: Path) -> None:

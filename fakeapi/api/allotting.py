@@ -1,0 +1,196 @@
+"""What services are allotted: cluster addresses and node ports.
+
+Addresses are those of 10.96.0.0/12, of which 10.96.0.1 is kept for ``default/kubernetes``. One
+belongs to the service that bears it, from its creation on, or from when it is no longer an
+ExternalName, until it is deleted, or becomes one; who asks for another's is refused. Services that
+were loaded keep what they came with.
+
+Where none is asked for, the search for a free one begins at a number that grows with every write,
+so that two servers with the same history allot the same ones. Node ports, 30000 to 32767, are gone
+through in the same order; one that is asked for is given even if another service has it.
+
+As upstream, a rehearsal looks nothing up: it allots no address but that of the network, and takes
+any of the range for free.
+
+Sources: pkg/registry/core/service (storage/alloc.go, ipallocator), v1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any, Final, Protocol
+
+from fakeapi.api.causes import invalid_value
+from fakeapi.api.clusterips import NONE, has_addresses, let_go, level, settle_families
+from fakeapi.api.errors import Cause, internal_error, invalid
+from fakeapi.api.rehearsing import Objects, Rehearsal
+from fakeapi.kinds import Kind
+from fakeapi.store import Document
+
+RANGE: Final = IPv4Network("10.96.0.0/12")
+
+_FIRST: Final = 10
+_SPARED: Final = 16  # at both ends: the search begins between them
+_KUBERNETES: Final = ("default", "kubernetes")
+_FIRST_PORT: Final = 30_000
+_PORTS: Final = 2_768
+
+
+class FullError(Exception):
+    """No address is left."""
+
+
+class Pool(Protocol):
+    """Where addresses are taken from."""
+
+    def refusal(self, address: str) -> str:
+        """Say why an address cannot be had; "" if it can."""
+        ...
+
+    def free(self) -> str:
+        """Give an address that can be had; raises FullError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The addresses of a range without those that are ``taken``; ``start`` is any number."""
+
+    taken: frozenset[str]
+    start: int
+    range: IPv4Network = RANGE
+
+    def refusal(self, address: str) -> str:
+        """Say why an address cannot be had; "" if it can."""
+        if not _is_inside(self.range, address):
+            return "the provided network does not match the current range"
+        return "provided IP is already allocated" if address in self.taken else ""
+
+    def free(self) -> str:
+        """Give the first that is free from the start on, and then from the front."""
+        size = self.range.num_addresses
+        start = _FIRST + self.start % max(size - _SPARED, 1)
+        for step in range(size):
+            address = str(self.range[(start + step) % size])
+            if not self.refusal(address):
+                return address
+        raise FullError
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """The addresses of a rehearsal."""
+
+    range: IPv4Network = RANGE
+
+    def refusal(self, address: str) -> str:
+        """Say why an address cannot be had; "" if it can."""
+        if _is_inside(self.range, address):
+            return ""
+        rule = f"the provided IP ({address}) is not in the valid range"
+        return f"{rule}. The range of valid IPs is {self.range}"
+
+    def free(self) -> str:
+        """Give the network's own address."""
+        return str(self.range.network_address)
+
+
+def _is_inside(network: IPv4Network, address: str) -> bool:
+    ends = (network.network_address, network.broadcast_address)
+    found = IPv4Address(address)
+    return found in network and found not in ends
+
+
+def allot_create(kind: Kind, service: Document, store: Objects) -> None:
+    """Give a new service its addresses and ports; raises StatusError (422; 500 if none is left)."""
+    spec = service["spec"]
+    level(spec, {})
+    if has_addresses(spec):
+        _settle(service, {})
+        _allot_address(kind, service, store)
+        _allot_ports(spec, store.version + 1)
+    else:
+        let_go(spec, {})
+
+
+def allot_update(kind: Kind, service: Document, old: Mapping[str, Any], store: Objects) -> None:
+    """Keep what a service has, give it what it needs now; raises StatusError as for a new one."""
+    spec, before = service["spec"], old.get("spec") or {}
+    had = has_addresses(before) and (before.get("clusterIP") or before.get("clusterIPs"))
+    level(spec, before)
+    if not has_addresses(spec):
+        let_go(spec, before)
+        return
+    _settle(service, before)
+    if had:
+        _keep_ports(spec, before)
+    else:
+        _allot_address(kind, service, store)
+    _allot_ports(spec, store.version + 1)
+
+
+def _settle(service: Document, before: Mapping[str, Any]) -> None:
+    faults = settle_families(service["spec"], before)
+    if faults:
+        raise invalid("Service", service["metadata"]["name"], faults)
+
+
+def _allot_address(kind: Kind, service: Document, store: Objects) -> None:
+    spec, name = service["spec"], service["metadata"]["name"]
+    asked = spec.get("clusterIPs")
+    if asked == [NONE]:
+        return
+    pool = _pool(kind, service, store)
+    if asked:
+        why = pool.refusal(asked[0])
+        if why:
+            raise invalid("Service", name, [_cannot_be_had(asked, why)])
+        return
+    try:
+        spec["clusterIP"] = pool.free()
+    except FullError:
+        problem = f'failed to allocate a serviceIP for Service "{name}": range is full'
+        raise internal_error(problem) from None
+    spec["clusterIPs"] = [spec["clusterIP"]]
+
+
+def _cannot_be_had(asked: list[str], why: str) -> Cause:
+    return invalid_value("spec.clusterIPs", asked, f"failed to allocate IP {asked[0]}: {why}")
+
+
+def _pool(kind: Kind, service: Document, store: Objects) -> Pool:
+    if isinstance(store, Rehearsal):
+        return Rehearsed()
+    index = [field.label for field in kind.fields].index("spec.clusterIP")
+    taken = {entry.fields[index] for entry in store.entries(kind)}
+    metadata = service["metadata"]
+    if (metadata["namespace"], metadata["name"]) != _KUBERNETES:
+        taken.add(str(RANGE[1]))
+    return Addresses(frozenset(taken), store.version + 1)
+
+
+def _allot_ports(spec: Document, serial: int) -> None:
+    if spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts"):
+        taken = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+        free = (p for p in _ports(serial) if p not in taken)
+        for port in spec.get("ports") or ():
+            if not port.get("nodePort"):
+                port["nodePort"] = next(free)
+
+
+def _ports(serial: int) -> Iterator[int]:
+    for step in range(_PORTS):
+        yield _FIRST_PORT + (serial + step) % _PORTS
+
+
+def _keep_ports(spec: Document, before: Mapping[str, Any]) -> None:
+    if "healthCheckNodePort" in before:
+        spec.setdefault("healthCheckNodePort", before["healthCheckNodePort"])
+    ports = {(p.get("port"), p.get("protocol")): p for p in before.get("ports") or ()}
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        for port in spec.get("ports") or ():
+            known = ports.get((port.get("port"), port.get("protocol")), {})
+            if known.get("nodePort"):
+                port.setdefault("nodePort", known["nodePort"])

@@ -1,0 +1,189 @@
+"""The cluster addresses of a service and their families: what a client means, and what is refused.
+
+There is one range of addresses, of IPv4, and so no service with two of them. A service without an
+address is headless, which it says by "None"; one of the type ExternalName has none of these fields.
+
+Sources: pkg/registry/core/service (normalizeClusterIPs and patchAllocatedValues in
+storage/storage.go, initIPFamilyFields in storage/alloc.go, dropTypeDependentFields in strategy.go),
+pkg/apis/core/validation (ValidateServiceClusterIPsRelatedFields), v1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv6Address, ip_address
+from typing import Any, Final
+
+from fakeapi.api.causes import duplicate, invalid_value, unsupported
+from fakeapi.api.errors import Cause
+
+Spec = dict[str, Any]
+Before = Mapping[str, Any]
+
+NONE: Final = "None"
+
+_PLACE: Final = "spec.clusterIPs"
+_POLICY: Final = "spec.ipFamilyPolicy"
+_OURS: Final = "IPv4"
+_OTHER: Final = {"IPv4": "IPv6", "IPv6": "IPv4"}
+_SINGLE: Final = "SingleStack"
+_BOTH: Final = "RequireDualStack"
+_POLICIES: Final = ("PreferDualStack", _BOTH, _SINGLE)
+
+
+def has_addresses(spec: Before) -> bool:
+    """Tell whether services of this type have cluster addresses, were it only "None"."""
+    return spec.get("type") != "ExternalName"
+
+
+def addresses_of(spec: Before) -> list[str]:
+    """Give a service's addresses, which may have been said in the singular only."""
+    alone = spec.get("clusterIP")
+    return list(spec.get("clusterIPs") or ([alone] if alone else ()))
+
+
+def level(spec: Spec, before: Before) -> None:
+    """Keep what a client left out of an update, and make the plural what the singular says.
+
+    ``before`` is the spec as it was, of a new service an empty one.
+    """
+    old = addresses_of(before)
+    if old and has_addresses(spec) and has_addresses(before):
+        spec["clusterIP"] = spec.get("clusterIP") or old[0]
+        spec["clusterIPs"] = spec.get("clusterIPs") or old
+    alone, was = spec.get("clusterIP") or "", old[0] if old else ""
+    several = spec.get("clusterIPs") or []
+    if alone == was and not several:
+        _set(spec, "clusterIPs", old)
+    elif alone != was and several == old:
+        _set(spec, "clusterIPs", [alone] if alone else [])
+
+
+def _set(spec: Spec, name: str, values: list[str]) -> None:
+    spec.pop(name, None)
+    if values:
+        spec[name] = values
+
+
+def let_go(spec: Spec, before: Before) -> None:
+    """Take from an ExternalName what it had before it was one, unless the client changed it."""
+    spec.pop("internalTrafficPolicy", None)
+    if not has_addresses(before):
+        return
+    old = addresses_of(before)
+    if old and [spec.get("clusterIP"), spec.get("clusterIPs")] == [old[0], old]:
+        del spec["clusterIP"], spec["clusterIPs"]
+    for name in ("ipFamilies", "ipFamilyPolicy"):
+        if name in spec and spec[name] == before.get(name):
+            del spec[name]
+
+
+def settle_families(spec: Spec, before: Before) -> list[Cause]:
+    """Choose the families of a service that has addresses; gives what speaks against any."""
+    if spec.get("ipFamilyPolicy") is None:
+        usual = _BOTH if _is_bare(spec) else _SINGLE
+        spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or usual
+    if faults := list(_shape_faults(spec)):
+        return faults
+    families, old = list(spec.get("ipFamilies") or ()), list(before.get("ipFamilies") or ())
+    if spec["ipFamilyPolicy"] == _SINGLE and families == old:
+        families = families[:1]
+    if faults := list(_number_faults(spec, families, old)):
+        return faults
+    families = families or [_OURS]
+    if _is_bare(spec):
+        if spec["ipFamilyPolicy"] != _SINGLE and len(families) == 1:
+            families.append(_OTHER[families[0]])
+    elif faults := list(_cluster_faults(spec, families)):
+        return faults
+    spec["ipFamilies"] = families
+    return []
+
+
+def _is_bare(spec: Before) -> bool:
+    """Tell whether a service is headless and selects nothing: any families will do then."""
+    return spec.get("clusterIP") == NONE and not spec.get("selector")
+
+
+def _shape_faults(spec: Before) -> Iterator[Cause]:
+    """Say what can be told of the fields without knowing of a cluster."""
+    alone, several = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or ())
+    families = list(spec.get("ipFamilies") or ())
+    if several and not alone:
+        yield invalid_value(_PLACE, several, "must be empty when `clusterIP` is not specified")
+    elif several and several[0] != alone:
+        yield invalid_value(_PLACE, several, "first value must match `clusterIP`")
+    for index, family in enumerate(families):
+        if family not in _OTHER:
+            yield unsupported(f"spec.ipFamilies[{index}]", family, tuple(_OTHER))
+        if family in families[:index]:
+            yield duplicate(f"spec.ipFamilies[{index}]", family)
+    if spec["ipFamilyPolicy"] not in _POLICIES:
+        yield unsupported(_POLICY, spec["ipFamilyPolicy"], _POLICIES)
+    wrong = list(_wrong_addresses(several))
+    yield from wrong
+    if several[2:]:
+        yield invalid_value(_PLACE, several, "may only hold up to 2 values")
+    if not wrong and several[:1] != [NONE]:
+        yield from _mismatches(several, families)
+
+
+def _mismatches(several: list[str], families: list[str]) -> Iterator[Cause]:
+    """Say which addresses are not of the families that they should be of."""
+    if several[1:] and len(set(map(_family, several))) == 1:
+        rule = "may specify no more than one IP for each IP family"
+        yield invalid_value(_PLACE, several, rule)
+    for index, (address, family) in enumerate(zip(several, families, strict=False)):
+        if family in _OTHER and _family(address) != family:
+            rule = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            yield invalid_value(f"{_PLACE}[{index}]", address, rule)
+
+
+def _wrong_addresses(several: list[str]) -> Iterator[Cause]:
+    for index, address in enumerate(several):
+        if index == 0 and address == NONE:
+            if len(several) > 1:
+                yield invalid_value(_PLACE, several, "'None' must be the first and only value")
+        elif not _is_address(address):
+            rule = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+            yield invalid_value(f"{_PLACE}[{index}]", address, rule)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _family(address: str) -> str:
+    return "IPv6" if isinstance(ip_address(address), IPv6Address) else "IPv4"
+
+
+def _number_faults(spec: Before, families: list[str], old: list[str]) -> Iterator[Cause]:
+    """Say where addresses and families are more or fewer than the policy lets them be."""
+    policy, several = spec["ipFamilyPolicy"], list(spec.get("clusterIPs") or ())
+    if policy != _SINGLE and families and len(families) < len(old):
+        rule = "must be 'SingleStack' to release the secondary IP family"
+        yield invalid_value(_POLICY, policy, rule)
+    for what, given in (("cluster IPs", several), ("IP families", families)):
+        if policy == _SINGLE and len(given) > 1:
+            rule = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are"
+            yield invalid_value(_POLICY, policy, f"{rule} specified")
+    for index in range(len(families), len(several)):
+        if several[index] != NONE and _family(several[index]) != _OURS:
+            rule = f"{_family(several[index])} is not configured on this cluster"
+            yield invalid_value(f"{_PLACE}[{index}]", several, rule)
+
+
+def _cluster_faults(spec: Before, families: list[str]) -> Iterator[Cause]:
+    """Say what a cluster of one family has not."""
+    if spec["ipFamilyPolicy"] == _BOTH:
+        rule = "this cluster is not configured for dual-stack services"
+        yield invalid_value(_POLICY, _BOTH, rule)
+    for index, family in enumerate(families):
+        if family != _OURS:
+            yield invalid_value(
+                f"spec.ipFamilies[{index}]", family, "not configured on this cluster"
+            )
