@@ -74,6 +74,24 @@ def test_nothing_lies_about_in_kustomize_that_is_not_written_from_the_chart() ->
     assert {path.name for path in there - written} == {"kustomization.yaml"}
 
 
+def test_what_belongs_to_the_second_scheduler_says_so_and_is_not_taken_for_ours() -> None:
+    example = DEPLOY / "kube-scheduler" / "second-scheduler.yaml"
+    documents: list[Document] = list(yaml.safe_load_all(example.read_text()))
+    template = only("Deployment", documents)["spec"]["template"]
+    ours = only("Service", rendered())["spec"]["selector"]
+    for each in (*documents, template):
+        labels = each["metadata"]["labels"]
+        told = {name: labels[f"app.kubernetes.io/{name}"] for name in ("component", "part-of")}
+        assert told == {"component": "scheduler", "part-of": "reprieve"}
+        assert labels["app.kubernetes.io/instance"] == "reprieve-scheduler"
+        assert not ours.items() <= labels.items()
+    selector = only("Deployment", documents)["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= template["metadata"]["labels"].items()
+    open_to = only("NetworkPolicy", rendered(EVERYTHING))["spec"]["ingress"][0]["from"]
+    named = [each["podSelector"]["matchLabels"] for each in open_to if "podSelector" in each]
+    assert any(labels.items() <= template["metadata"]["labels"].items() for labels in named)
+
+
 @pytest.mark.parametrize(
     ("directory", "values"),
     [
