@@ -21,6 +21,7 @@ from extender.kube.transport import TransportError
 from extender.options import KubeconfigFile, ServerURL, split
 from extender.recording.choosing import ALL, DEFAULT, ResourceNameError, make_plan
 from extender.recording.files import RecordingError, RecordingFile
+from extender.recording.format import FormatError
 from extender.recording.recorder import Recorder, Source
 from extender.recording.tape import DISCREET, OPEN, Discretion, Tape
 from extender.stopping import told_to_stop
@@ -77,7 +78,7 @@ def record_events(
         asyncio.run(_record(wanted))
     except ResourceNameError as error:
         raise ConfigError(f"--resources: {error}") from None
-    except (ApiError, MalformedError, TransportError, RecordingError) as error:
+    except (ApiError, MalformedError, TransportError, RecordingError, FormatError) as error:
         say(str(error))
         raise typer.Exit(1) from None
 

@@ -36,6 +36,9 @@ from extender.kube.times import moment
 NAME: Final = "reprieve-recording"
 VERSION: Final = 1
 
+TOO_DEEP: Final = "nested too deeply; expected no more levels than JSON is written with: 254"
+"""What is said of an object that no line can hold, and of a line that holds one."""
+
 LONGEST_NS: Final = 3660 * 86_400 * 10**9
 """Ten years: whatever is later than that is no time of a recording."""
 
@@ -47,7 +50,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class FormatError(ValueError):
-    """A line is not what the format asks for; says what was expected."""
+    """A line is not what the format asks for, or an object cannot be one; says why."""
 
 
 class RecordedResource(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -138,6 +141,8 @@ class RecordedEvent:
         return document
 
 
+_LEVELS: Final = 253  # of an object, in its line
+
 _lines = msgspec.json.Decoder(_Line)
 _objects = msgspec.json.Decoder(_Object)
 _headers = msgspec.json.Decoder(Header)
@@ -156,9 +161,12 @@ def encode_header(header: Header) -> bytes:
 
 
 def encode_event(at_ns: int, kind: EventType, resource: str, document: Document) -> bytes:
-    """Write one line."""
+    """Write one line. Raises FormatError if the object is nested too deeply."""
     line = {"t": at_ns, "type": kind, "resource": resource, "object": document}
-    return orjson.dumps(line) + b"\n"
+    try:
+        return orjson.dumps(line) + b"\n"
+    except orjson.JSONEncodeError:
+        raise FormatError(TOO_DEEP) from None
 
 
 def version_mark(resource_version: str) -> Document:
@@ -181,6 +189,8 @@ def decode_header(line: bytes) -> Header:
         header = _headers.decode(line)
     except msgspec.ValidationError as error:
         raise FormatError(located(str(error))) from None
+    except RecursionError:
+        raise FormatError(TOO_DEEP) from None
     if not _is_moment(header.start):
         expected = "expected a time such as 2026-01-02T15:04:05.000000000Z"
         raise FormatError(f"start: {header.start!r}; {expected}")
@@ -202,12 +212,16 @@ def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
     try:
         read = _lines.decode(line)
         raw = bytes(read.object)
-        orjson.loads(raw)  # what is skipped over above is not looked at closely
+        value = orjson.loads(raw)  # what is skipped over above is not looked at closely
         thing = _objects.decode(raw)
+        if raw.count(b"{") + raw.count(b"[") > _LEVELS:
+            orjson.dumps([value])
     except msgspec.ValidationError as error:
         raise FormatError(located(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONDecodeError) as error:
         raise FormatError(f"not JSON: {error}") from None
+    except (RecursionError, orjson.JSONEncodeError):
+        raise FormatError(TOO_DEEP) from None
     of = thing.api_version, thing.kind, thing.metadata
     event = RecordedEvent(read.t, read.type, read.resource, *of, raw, number)
     if event.changes and not (event.api_version and event.kind and event.metadata.name):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+import orjson
+
 from extender.kube.client import Client, Listing
 from extender.kube.clock import Clock, within
 from extender.kube.informer import OptionalInformer
@@ -20,6 +22,7 @@ from extender.kube.informers import end
 from extender.kube.logs import quiet_log
 from extender.kube.watch_stream import Event
 from extender.recording.choosing import Followed, Plan
+from extender.recording.format import TOO_DEEP, FormatError
 from extender.recording.tape import Tape
 from extender.recording.tracks import Sighting, Track, sight
 
@@ -42,6 +45,14 @@ class TrackedInformer(OptionalInformer[Sighting]):
         of = source.client, followed.resource, sight, track, source.clock, source.rng
         super().__init__(*of, followed.selection, quiet_log())
         self._track = track
+        self._name = followed.recorded.name
+
+    async def run(self) -> None:
+        """List and watch until cancelled. Raises FormatError where an object nests too deeply."""
+        try:
+            await super().run()
+        except (RecursionError, orjson.JSONDecodeError):
+            raise FormatError(f"{self._name}: an object is {TOO_DEEP}") from None
 
     def mark(self) -> None:
         """Tell the track how far the copy has come."""
@@ -75,7 +86,8 @@ class Recorder:
     async def run(self, stop: asyncio.Event) -> None:
         """Record until told to stop; ends with a bookmark for each resource.
 
-        Raises what the tape's writer does.
+        Raises FormatError for an object that is nested too deeply to be recorded, and what the
+        tape's writer does.
         """
         tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
         told = asyncio.create_task(stop.wait())

@@ -12,8 +12,10 @@ from typing import Final, TypeAlias
 
 from extender.kube.clock import Clock
 from extender.recording.format import (
+    TOO_DEEP,
     Document,
     EventType,
+    FormatError,
     Header,
     RecordedResource,
     encode_event,
@@ -51,7 +53,7 @@ class Tape:
     def begin(
         self, server: str, resources: Sequence[RecordedResource], namespace: str = ""
     ) -> None:
-        """Write the header, and what was held back."""
+        """Write the header, and what was held back. Raises what :meth:`tell` does."""
         left_out = self._discretion.left_out
         start = start_of(self._clock.now_ns())
         self._start = self._clock.monotonic()
@@ -66,7 +68,11 @@ class Tape:
         return self._held is None
 
     def tell(self, kind: EventType, resource: str, document: Document) -> None:
-        """Write one event; takes ``document`` over."""
+        """Write one event; takes ``document`` over.
+
+        Raises FormatError, which names the object, if that is nested too deeply, and what
+        ``write`` does.
+        """
         if self._held is not None:
             self._held.append((kind, resource, document))
             return
@@ -75,8 +81,17 @@ class Tape:
         self._put(at_ns, kind, resource, document)
 
     def _put(self, at_ns: int, kind: EventType, resource: str, document: Document) -> None:
-        self._write(encode_event(at_ns, kind, resource, self._discretion.keep(document)))
+        try:
+            line = encode_event(at_ns, kind, resource, self._discretion.keep(document))
+        except (FormatError, RecursionError):
+            raise FormatError(f"{resource} {_key(document)}: {TOO_DEEP}") from None
+        self._write(line)
         self.lines += 1
+
+
+def _key(document: Document) -> str:
+    of = document["metadata"]
+    return "/".join(filter(None, (of.get("namespace"), of["name"])))
 
 
 def _comes_late(event: tuple[EventType, str, Document]) -> bool:
