@@ -22,6 +22,7 @@ from extender import spreadcommands
 from extender.advising.command import ADVISE_EXAMPLE, advise_eviction
 from extender.checking import served_config
 from extender.clusterfile import load_cluster, load_pod
+from extender.collecting import spare_collections
 from extender.config import Config, ConfigError, filters_of, find_policy, load_config
 from extender.console import log_to_stderr, refuse
 from extender.eviction.command import EVICT_EXAMPLE, explain_evict
@@ -58,7 +59,7 @@ from extender.options import (
 )
 from extender.recording import command as recording
 from extender.replicafile import ReplicaFileError, load_replicas
-from extender.serving import Running, running, spare_collections
+from extender.serving import Running, running
 from extender.spreadfiles import SpreadFileError
 from extender.stopping import told_to_stop
 from extender.tables import filter_table, preempt_table, scale_down_table
@@ -289,9 +290,11 @@ async def _serve(
         print(f"listening on {extender.url}", flush=True)  # noqa: T201 - promised on stdout
         if inside is not None:
             await inside.tell(extender)
-        settling = asyncio.create_task(spare_collections(extender, SystemClock()))
+        sparing = asyncio.create_task(
+            spare_collections(extender.wait_synced, SystemClock(), extender.is_idle)
+        )
         await stop.wait()
-        settling.cancel()
+        sparing.cancel()
 
 
 def _rules(

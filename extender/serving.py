@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,20 +32,24 @@ from policies.upstream import release
 from policies.vectorized import Vectorized
 
 _FOLDING_SECONDS = 0.1
-_SETTLING_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A served extender: its base URL, and the service behind it."""
+    """A served extender: its base URL, the service behind it, and who is connected."""
 
     url: str
     service: Service
+    visits: Visits
 
     async def wait_synced(self) -> None:
         """Return once every cache has had its first list, or can do without."""
         for feed in self.service.feeds.values():
             await feed.wait_settled()
+
+    def is_idle(self) -> bool:
+        """Tell whether no call is under way."""
+        return self.visits.idle
 
 
 @asynccontextmanager
@@ -107,7 +110,7 @@ async def running(
             beside.append(rotation.follow())
         tasks = [following.create_task(work) for work in beside]
         try:
-            yield Running(socket.url, service)
+            yield Running(socket.url, service, visits)
         finally:
             service.readiness.stopping = True
             await clock.sleep(config.shutdown_delay_seconds)
@@ -134,17 +137,3 @@ async def _keep_current(cluster: LiveCluster, clock: Clock) -> None:
     while True:
         cluster.snapshot()
         await clock.sleep(_FOLDING_SECONDS)
-
-
-async def spare_collections(extender: Running, clock: Clock) -> None:
-    """Keep the garbage collector from looking at the cluster again and again, until cancelled.
-
-    A full collection over a large cluster holds up an answer for half a second. What is known by
-    now stays for long, and goes without help when it goes; so it is taken out of the collector's
-    sight, for the whole process.
-    """
-    await extender.wait_synced()
-    while True:
-        gc.collect()
-        gc.freeze()
-        await clock.sleep(_SETTLING_SECONDS)

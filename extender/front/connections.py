@@ -79,7 +79,7 @@ class Visits:
             Phase.BODY: limits.body_seconds,
         }
         self._visits: dict[Visit, None] = {}
-        self._idle = asyncio.Event()
+        self._rested = asyncio.Event()
         self.cut = dict.fromkeys(Phase, 0)
         self.full = 0
 
@@ -108,13 +108,18 @@ class Visits:
     def end(self, visit: Visit) -> None:
         """Forget a connection that has ended."""
         self._visits.pop(visit, None)
-        self._idle.set()
+        self._rested.set()
 
     def enter(self, visit: Visit, phase: Phase) -> None:
         """Note that a connection waits for something else from now on."""
         visit.phase, visit.since = phase, self._clock.monotonic()
         if phase is Phase.IDLE:
-            self._idle.set()
+            self._rested.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is in the midst of a request."""
+        return not any(visit.phase in _UNDER_WAY for visit in self._visits)
 
     async def finish(self, seconds: float) -> None:
         """Return when nobody is in the midst of a request, or when so much time has passed."""
@@ -122,9 +127,9 @@ class Visits:
             await within(self._clock, seconds, self._until_idle())
 
     async def _until_idle(self) -> None:
-        while any(visit.phase in _UNDER_WAY for visit in self._visits):
-            self._idle.clear()
-            await self._idle.wait()
+        while not self.idle:
+            self._rested.clear()
+            await self._rested.wait()
 
     def sweep(self) -> None:
         """Cut off whoever has stayed too long in his phase."""

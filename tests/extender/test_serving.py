@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from pathlib import Path
 
 import msgspec
 
 from extender.config import Config, load_config
+from extender.kube.clock import SystemClock
+from extender.serving import running
+from fakeapi.harness import FakeCluster
 from tests.builders import node_json, pod_json
 from tests.extender.conftest import filter_body, following
+from tests.extender.front.doors import ASKING, reached
 from tests.extender.go_decoder import filtered
 
 SPREAD_BY_DEFAULT = """
@@ -47,3 +53,22 @@ async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path
             assert WORKLOADS.intersection(it.extender.service.feeds) == followed
             reply = await it.extender.post("/filter", asking)
             assert filtered(reply.body, ["node-1", "node-2"], cached=True).names == feasible
+
+
+async def test_it_is_idle_unless_a_call_is_under_way() -> None:
+    async with (
+        FakeCluster() as cluster,
+        running(
+            Config(port=0), cluster.local_transport(), SystemClock(), random.Random(0)
+        ) as extender,
+    ):
+        await extender.wait_synced()
+        assert extender.is_idle()
+        port = int(extender.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(ASKING[:-1])
+        await reached(lambda: not extender.is_idle())
+        writer.write(ASKING[-1:])
+        assert b"200 OK" in await reader.readline()
+        await reached(extender.is_idle)
+        writer.close()
