@@ -136,6 +136,7 @@ class PodTable:
     def _drop(self, key: str) -> None:
         self._warn.forget(key)
         gone = self._unfile(key)
+        self.by_key.pop(key, None)
         if isinstance(gone, Pod):
             self._touch(self._overlay.lost(gone))
 
@@ -155,7 +156,8 @@ class PodTable:
             self._put(self._unread_on, pod.node_name, pod.key, pod)
 
     def _unfile(self, key: str) -> Pod | Unreadable | None:
-        old = self.by_key.pop(key, None)
+        """Take a pod off its node; its place by key stays, or each change would use up another."""
+        old = self.by_key.get(key)
         if old is None:
             return None
         if self._repelling.pop(key, None) is not None:

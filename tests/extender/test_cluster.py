@@ -72,6 +72,15 @@ class TestPods:
         assert after["node-1"].nominated == ()
         assert names(after["node-2"]) == ["web"]
 
+    def test_that_change_keep_their_place_and_use_up_no_other(self) -> None:
+        cluster = live_cluster(pod("first"), pod("second"))
+        cluster.pods.upsert(pod("first", on="node-1"))
+        cluster.pods.upsert(broken("first", "node-1"))
+        cluster.pods.upsert(pod("first"))
+        assert list(cluster.pods.by_key) == ["default/first", "default/second"]
+        cluster.pods.remove(pod("first"))
+        assert list(cluster.pods.by_key) == ["default/second"]
+
     def test_that_have_finished_take_no_room(self) -> None:
         cluster = live_cluster(node("node-1"), pod("web", on="node-1"))
         cluster.pods.upsert(pod("web", on="node-1", finished=True))
