@@ -9,7 +9,7 @@ Source: k8s.io/apiserver/pkg/util/webhook/client.go.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,8 +26,6 @@ from fakeapi.api.outcalls import AnsweredError, Hook, Outbox, OutCall, OutCallEr
 from fakeapi.store import Document, Store
 
 _HARMLESS: Final = ("None", "NoneOnDryRun")
-_NO_UID: Final = b'"uid":""'
-"""How a review's uid is written before it has one: the first member of its request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,24 @@ class _Question:
     review: Document
     call: OutCall
     named: str
+
+
+class _Asking:
+    """What attempts at one request share about a question: its uid, and the question itself.
+
+    The latter is made again if the webhook has been configured anew meanwhile.
+    """
+
+    def __init__(self, uid: str) -> None:
+        self._uid = uid
+        self._question: _Question | None = None
+
+    def question(self, webhook: Webhook, make: Callable[[str], _Question]) -> _Question:
+        """Give the question to a webhook; what ``make`` raises passes."""
+        question = self._question
+        if question is None or question.webhook is not webhook:
+            question = self._question = make(self._uid)
+        return question
 
 
 class Webhooks:
@@ -87,20 +103,24 @@ class Webhooks:
         if not webhook.client.get("url") and not webhook.client.get("service"):
             return CallError("webhook configuration must have either service or URL")
         named = f"{name_of(webhook.client)}?timeout={webhook.timeout_seconds}s"
-        try:
+
+        def make(uid: str) -> _Question:
             review = review_of(invocation, attributes, shapes)
-            return _Question(webhook, review, self._call(webhook, review), named)
+            return _Question(webhook, review, self._call(webhook, review, uid), named)
+
+        subject = _subject(webhook, attributes)
+        asking = self._outbox.once(subject, lambda: _Asking(self._uid()))
+        try:
+            return asking.question(webhook, make)
         except CallError as error:
             return error
         except OutCallError as error:
             return _unposted(named, error)
 
-    def _call(self, webhook: Webhook, review: Document) -> OutCall:
+    def _call(self, webhook: Webhook, review: Document, uid: str) -> OutCall:
         """Give the call that asks a webhook; raises OutCallError."""
-        body = orjson.dumps(review)
-        uid = self._outbox.once((webhook.role, webhook.place, body), self._uid)
         review["request"]["uid"] = uid
-        body = body.replace(_NO_UID, f'"uid":"{uid}"'.encode(), 1)
+        body = orjson.dumps(review)
         seconds, hook = webhook.timeout_seconds, self.hooks.get(webhook.name)
         if hook is not None:
             return OutCall(webhook.name, body, timeout_seconds=seconds, hook=hook)
@@ -130,6 +150,12 @@ def _outcome(question: _Question, answer: bytes | OutCallError) -> Verdict | Cal
         return verdict_of(question.review, answer, question.webhook.role)
     except CallError as error:
         return error
+
+
+def _subject(webhook: Webhook, attributes: Attributes) -> Hashable:
+    """Give what tells a question from others of one request; much less work than the question."""
+    about = orjson.dumps((attributes.object, attributes.old, attributes.options))
+    return webhook.role, webhook.place, attributes.kind.kind, attributes.operation, about
 
 
 def _unposted(named: str, error: OutCallError) -> CallError:
