@@ -249,7 +249,7 @@ class Client:
     async def _page(self, request: Request) -> _Page:
         try:
             return _pages.decode(await self._body(request))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedError(f"{request}: not a list of objects: {error}") from error
 
     async def _body(self, request: Request) -> bytes:

@@ -59,7 +59,12 @@ class EventStream:
             if frame.type == "ERROR":
                 raise error_from_status(self._request, frame.object)
             return _event(frame)
-        except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (
+            LineTooLongError,
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+        ) as error:
             raise MalformedError(f"{self._request}: unreadable watch frame: {error}") from error
 
 

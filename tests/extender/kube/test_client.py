@@ -148,6 +148,18 @@ async def test_what_is_no_list_is_malformed(body: bytes) -> None:
         await listing(Response(200, body))
 
 
+async def test_a_list_with_an_object_nested_too_deeply_is_malformed() -> None:
+    with pytest.raises(MalformedError, match=r"GET /api/v1/pods.*: not a list of objects"):
+        await listing(a_list(9, _nested_deeply()))
+
+
+async def test_a_frame_with_an_object_nested_too_deeply_is_malformed() -> None:
+    client, _ = scripted(a_watch(b'{"type":"ADDED","object":%s}' % _nested_deeply()))
+    async with client.watch(PODS, resource_version="2", timeout_seconds=60) as events:
+        with pytest.raises(MalformedError, match="unreadable watch frame"):
+            await anext(events)
+
+
 async def test_large_lists_are_decoded_whole_and_in_order() -> None:
     names = [f"pod-{number}" for number in range(1201)]
     got, _ = await listing(a_list(9, *(an_object(name, 1) for name in names)))
@@ -187,3 +199,9 @@ async def test_closing_the_client_closes_its_transport() -> None:
     client, api = scripted()
     await client.close()
     assert api.played.is_set()
+
+
+def _nested_deeply() -> bytes:
+    levels = 100_000
+    spec = b'{"a":' * levels + b"1" + b"}" * levels
+    return b'{"metadata":{"name":"a","resourceVersion":"3"},"spec":%s}' % spec
