@@ -26,7 +26,7 @@ from extender.kube.clock import Clock
 MANY: Final = 50_000
 """So many objects are looked at in ten to twenty milliseconds."""
 
-_LOOK_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 60.0
 _PATIENCE_SECONDS: Final = 10.0
 _GLANCE_SECONDS: Final = 0.05
 
@@ -69,19 +69,19 @@ async def spare_collections(
     synced: Callable[[], Awaitable[object]],
     clock: Clock,
     idle: Callable[[], bool] = always,
-    many: int = MANY,
+    look_seconds: float = LOOK_SECONDS,
 ) -> None:
     """Keep the collector from looking at the cluster again and again, until cancelled.
 
     Begins when ``synced`` returns: when the caches have had their first lists. ``idle`` tells
-    whether nothing is under way now; who never is gets it done all the same. At most about
-    ``many`` objects are left to be looked at.
+    whether nothing is under way now; who never is gets it done all the same. Every
+    ``look_seconds`` it is seen to that about MANY objects at most are left to be looked at.
     """
     await synced()
     await _idle_moment(idle, clock)
-    hidden = OutOfSight(many)
+    hidden = OutOfSight()
     while True:
-        await clock.sleep(_LOOK_SECONDS)
+        await clock.sleep(look_seconds)
         await _idle_moment(idle, clock)
         hidden.look()
 

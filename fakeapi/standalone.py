@@ -23,6 +23,7 @@ import typer
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from extender.collecting import spare_collections
 from extender.config import ConfigError
 from extender.console import say
 from extender.kube.client import Client
@@ -48,6 +49,9 @@ from policies.spreading.quirks import Quirks, UnknownModeError, quirks_of
 EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --run replicaset"
 LEASE: Final = "kube-system/reprieve-controllers"
 FINISH_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 10.0
+"""How often objects that have come to stay are taken from the garbage collector: copies of many
+pods are made whenever a controller first needs them."""
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -152,6 +156,8 @@ async def _run(wanted: Wanted) -> None:
         of = client, clock, rng, wanted.names
         plane = ControlPlane(*of, registry=registry, quirks=wanted.quirks, reception=reception)
         stack.push_async_callback(plane.stop)
+        sparing = asyncio.create_task(spare_collections(_at_once, clock, look_seconds=LOOK_SECONDS))
+        stack.callback(sparing.cancel)
         if hooks:
             plane[SPREAD_WEBHOOKS].start()
 
@@ -172,6 +178,10 @@ async def _run(wanted: Wanted) -> None:
             elector = LeaderElector(lock, who, clock, rng, recorder=recorder)
             await _while_leading(elector, work, stop, plane)
             await events.flush()
+
+
+async def _at_once() -> None:
+    """Wait for no first lists: what is copied, and when, is the controllers' affair."""
 
 
 async def _while_leading(
