@@ -8,8 +8,9 @@ since one WorkloadSpread has its pods tried on them.
   put into a subset with a limit, so that each answer waits for a status to be written.
 - Pods are created by turns in namespaces that the webhooks are asked about and in one that they are
   not: 50 at a time, those of one ReplicaSet, which is what people wait for, or each of another
-  WorkloadSpread, which is what a process can spare least; and one at a time. The controller runs,
-  and follows. Where the subset has a limit, what waits to be counted shares writes of a status.
+  WorkloadSpread, which is what a process can spare least; and one at a time. The controller
+  follows: it counts the pods and writes their costs. Where the subset has a limit, what waits to
+  be counted shares writes of a status.
 - The same with a webhook that says yes and does nothing: no webhook can cost less.
 - Two processes are asked by turns about one WorkloadSpread, 50 at a time.
 """
@@ -354,7 +355,7 @@ def _set(namespace: str, number: int) -> Document:
         **_TARGET,
         "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}-uid"},
         "spec": {
-            "replicas": 0,
+            "replicas": 100_000,
             "selector": {"matchLabels": {"app": name}},
             "template": template,
         },
