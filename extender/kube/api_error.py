@@ -34,6 +34,10 @@ class MalformedError(Exception):
     """An answer that is not Kubernetes JSON. The peer's fault; what it meant is unknown."""
 
 
+class NestedTooDeeplyError(MalformedError):
+    """An answer with an object that is nested more deeply than is read."""
+
+
 class ApiError(Exception):
     """A refusal by the API server.
 

@@ -22,7 +22,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from extender.kube.api_error import ApiError, MalformedError, error_from_body
+from extender.kube.api_error import (
+    ApiError,
+    MalformedError,
+    NestedTooDeeplyError,
+    error_from_body,
+)
 from extender.kube.resources import CollectionPath, ObjectPath, Resource
 from extender.kube.transport import Request, Transport
 from extender.kube.watch_stream import EventStream
@@ -249,8 +254,10 @@ class Client:
     async def _page(self, request: Request) -> _Page:
         try:
             return _pages.decode(await self._body(request))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise MalformedError(f"{request}: not a list of objects: {error}") from error
+        except RecursionError:
+            raise NestedTooDeeplyError(f"{request}: an object is nested too deeply") from None
 
     async def _body(self, request: Request) -> bytes:
         response = await self._transport.request(request)

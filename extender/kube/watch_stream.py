@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from extender.kube.api_error import MalformedError, error_from_status
+from extender.kube.api_error import MalformedError, NestedTooDeeplyError, error_from_status
 from extender.kube.transport import LineTooLongError, Request, Stream
 
 _CHANGES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -59,13 +59,11 @@ class EventStream:
             if frame.type == "ERROR":
                 raise error_from_status(self._request, frame.object)
             return _event(frame)
-        except (
-            LineTooLongError,
-            msgspec.DecodeError,
-            UnicodeDecodeError,
-            RecursionError,
-        ) as error:
+        except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise MalformedError(f"{self._request}: unreadable watch frame: {error}") from error
+        except RecursionError:
+            problem = f"{self._request}: an object is nested too deeply"
+            raise NestedTooDeeplyError(problem) from None
 
 
 class _Frame(msgspec.Struct):

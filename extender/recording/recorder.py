@@ -15,11 +15,13 @@ from typing import Final
 
 import orjson
 
+from extender.kube.api_error import NestedTooDeeplyError
 from extender.kube.client import Client, Listing
 from extender.kube.clock import Clock, within
 from extender.kube.informer import OptionalInformer
 from extender.kube.informers import end
 from extender.kube.logs import quiet_log
+from extender.kube.trouble import Trouble
 from extender.kube.watch_stream import Event
 from extender.recording.choosing import Followed, Plan
 from extender.recording.format import TOO_DEEP, FormatError
@@ -53,6 +55,11 @@ class TrackedInformer(OptionalInformer[Sighting]):
             await super().run()
         except (RecursionError, orjson.JSONDecodeError):
             raise FormatError(f"{self._name}: an object is {TOO_DEEP}") from None
+
+    async def _recover(self, trouble: Trouble) -> None:
+        if isinstance(trouble, NestedTooDeeplyError):
+            raise FormatError(f"{self._name}: an object is {TOO_DEEP}")
+        await super()._recover(trouble)
 
     def mark(self) -> None:
         """Tell the track how far the copy has come."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from extender.kube.api_error import ApiError, MalformedError
+from extender.kube.api_error import ApiError, MalformedError, NestedTooDeeplyError
 from extender.kube.client import Client, Listing, PatchType, Selection
 from extender.kube.resources import NODES, PODS
 from extender.kube.transport import Response, TransportError
@@ -149,14 +149,14 @@ async def test_what_is_no_list_is_malformed(body: bytes) -> None:
 
 
 async def test_a_list_with_an_object_nested_too_deeply_is_malformed() -> None:
-    with pytest.raises(MalformedError, match=r"GET /api/v1/pods.*: not a list of objects"):
+    with pytest.raises(NestedTooDeeplyError, match=r"GET /api/v1/pods.* nested too deeply"):
         await listing(a_list(9, _nested_deeply()))
 
 
 async def test_a_frame_with_an_object_nested_too_deeply_is_malformed() -> None:
     client, _ = scripted(a_watch(b'{"type":"ADDED","object":%s}' % _nested_deeply()))
     async with client.watch(PODS, resource_version="2", timeout_seconds=60) as events:
-        with pytest.raises(MalformedError, match="unreadable watch frame"):
+        with pytest.raises(NestedTooDeeplyError, match="an object is nested too deeply"):
             await anext(events)
 
 
