@@ -41,8 +41,6 @@ class OutOfSight:
 
     def __init__(self, many: int = MANY) -> None:
         self._many = many
-        self._added = 0
-        gc.collect()
         self._hide_all()
 
     def look(self) -> None:
@@ -56,13 +54,13 @@ class OutOfSight:
             gc.freeze()
             return
         gc.unfreeze()
-        gc.collect()
-        self._added = 0
         self._hide_all()
 
     def _hide_all(self) -> None:
+        """Collect everything, and take what is left out of sight."""
+        gc.collect()
         gc.freeze()
-        self._first = gc.get_freeze_count()
+        self._first, self._added = gc.get_freeze_count(), 0
 
 
 async def spare_collections(

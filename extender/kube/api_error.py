@@ -37,6 +37,9 @@ class MalformedError(Exception):
 class NestedTooDeeplyError(MalformedError):
     """An answer with an object that is nested more deeply than is read."""
 
+    def __init__(self, asked: Request) -> None:
+        super().__init__(f"{asked}: an object is nested too deeply")
+
 
 class ApiError(Exception):
     """A refusal by the API server.

@@ -257,7 +257,7 @@ class Client:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise MalformedError(f"{request}: not a list of objects: {error}") from error
         except RecursionError:
-            raise NestedTooDeeplyError(f"{request}: an object is nested too deeply") from None
+            raise NestedTooDeeplyError(request) from None
 
     async def _body(self, request: Request) -> bytes:
         response = await self._transport.request(request)

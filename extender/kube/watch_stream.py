@@ -62,8 +62,7 @@ class EventStream:
         except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise MalformedError(f"{self._request}: unreadable watch frame: {error}") from error
         except RecursionError:
-            problem = f"{self._request}: an object is nested too deeply"
-            raise NestedTooDeeplyError(problem) from None
+            raise NestedTooDeeplyError(self._request) from None
 
 
 class _Frame(msgspec.Struct):

@@ -53,12 +53,12 @@ class TrackedInformer(OptionalInformer[Sighting]):
         """List and watch until cancelled. Raises FormatError where an object nests too deeply."""
         try:
             await super().run()
-        except (RecursionError, orjson.JSONDecodeError):
+        except (NestedTooDeeplyError, RecursionError, orjson.JSONDecodeError):
             raise FormatError(f"{self._name}: an object is {TOO_DEEP}") from None
 
     async def _recover(self, trouble: Trouble) -> None:
         if isinstance(trouble, NestedTooDeeplyError):
-            raise FormatError(f"{self._name}: an object is {TOO_DEEP}")
+            raise trouble  # another list would meet it again
         await super()._recover(trouble)
 
     def mark(self) -> None:

@@ -26,7 +26,7 @@ from fakeapi.api.causes import invalid_value
 from fakeapi.api.clusterips import NONE, has_addresses, let_go, level, settle_families
 from fakeapi.api.errors import Cause, internal_error, invalid
 from fakeapi.api.rehearsing import Objects, Rehearsal
-from fakeapi.kinds import Kind
+from fakeapi.kinds.builtin import SERVICES
 from fakeapi.store import Document
 
 RANGE: Final = IPv4Network("10.96.0.0/12")
@@ -103,19 +103,19 @@ def _is_inside(network: IPv4Network, address: str) -> bool:
     return found in network and found not in ends
 
 
-def allot_create(kind: Kind, service: Document, store: Objects) -> None:
+def allot_create(service: Document, store: Objects) -> None:
     """Give a new service its addresses and ports; raises StatusError (422; 500 if none is left)."""
     spec = service["spec"]
     level(spec, {})
     if has_addresses(spec):
         _settle(service, {})
-        _allot_address(kind, service, store)
+        _allot_address(service, store)
         _allot_ports(spec, store.version + 1)
     else:
         let_go(spec, {})
 
 
-def allot_update(kind: Kind, service: Document, old: Mapping[str, Any], store: Objects) -> None:
+def allot_update(service: Document, old: Mapping[str, Any], store: Objects) -> None:
     """Keep what a service has, give it what it needs now; raises StatusError as for a new one."""
     spec, before = service["spec"], old.get("spec") or {}
     had = has_addresses(before) and (before.get("clusterIP") or before.get("clusterIPs"))
@@ -127,7 +127,7 @@ def allot_update(kind: Kind, service: Document, old: Mapping[str, Any], store: O
     if had:
         _keep_ports(spec, before)
     else:
-        _allot_address(kind, service, store)
+        _allot_address(service, store)
     _allot_ports(spec, store.version + 1)
 
 
@@ -137,12 +137,12 @@ def _settle(service: Document, before: Mapping[str, Any]) -> None:
         raise invalid("Service", service["metadata"]["name"], faults)
 
 
-def _allot_address(kind: Kind, service: Document, store: Objects) -> None:
+def _allot_address(service: Document, store: Objects) -> None:
     spec, name = service["spec"], service["metadata"]["name"]
     asked = spec.get("clusterIPs")
     if asked == [NONE]:
         return
-    pool = _pool(kind, service, store)
+    pool = _pool(service, store)
     if asked:
         why = pool.refusal(asked[0])
         if why:
@@ -160,11 +160,11 @@ def _cannot_be_had(asked: list[str], why: str) -> Cause:
     return invalid_value("spec.clusterIPs", asked, f"failed to allocate IP {asked[0]}: {why}")
 
 
-def _pool(kind: Kind, service: Document, store: Objects) -> Pool:
+def _pool(service: Document, store: Objects) -> Pool:
     if isinstance(store, Rehearsal):
         return Rehearsed()
-    index = [field.label for field in kind.fields].index("spec.clusterIP")
-    taken = {entry.fields[index] for entry in store.entries(kind)}
+    index = [field.label for field in SERVICES.fields].index("spec.clusterIP")
+    taken = {entry.fields[index] for entry in store.entries(SERVICES)}
     metadata = service["metadata"]
     if (metadata["namespace"], metadata["name"]) != _KUBERNETES:
         taken.add(str(RANGE[1]))

@@ -43,30 +43,26 @@ def complete_create(kind: Kind, document: Document, store: Objects) -> None:
 
     Raises StatusError if a service asks for what it cannot have.
     """
-    if kind.resource == _SERVICES:
-        allot_create(kind, document, store)
     complete = _ON_CREATE.get(kind.resource)
     if complete is not None:
-        complete(document)
+        complete(document, store)
 
 
 def complete_update(kind: Kind, document: Document, old: Mapping[str, Any], store: Objects) -> None:
     """Keep what was allocated before, and allocate what is needed now; raises StatusError."""
-    if kind.resource == _SERVICES:
-        allot_update(kind, document, old, store)
     complete = _ON_UPDATE.get(kind.resource)
     if complete is not None:
-        complete(document, old)
+        complete(document, old, store)
 
 
-def _create_pod(pod: Document) -> None:
+def _create_pod(pod: Document, _store: Objects) -> None:
     pod["status"]["qosClass"] = quality_of_service(pod["spec"])
     _tolerate(pod)
     if pod["spec"].get("schedulingGates"):
         set_condition(pod["status"], _GATED, pod["metadata"]["creationTimestamp"])
 
 
-def _update_pod(pod: Document, old: Mapping[str, Any]) -> None:
+def _update_pod(pod: Document, old: Mapping[str, Any], _store: Objects) -> None:
     """Add again the tolerations that were added on create, for a client who need not know them."""
     if "tolerations" in (old.get("spec") or {}):
         _tolerate(pod)
@@ -114,7 +110,7 @@ def _compute(amounts: Mapping[str, Any] | None) -> dict[str, str]:
     return {name: amount for name, amount in found.items() if amount != "0"}
 
 
-def _create_job(job: Document) -> None:
+def _create_job(job: Document, _store: Objects) -> None:
     """Tie the job's pods to its uid; a manual selector is the client's business."""
     spec, uid, name = job["spec"], job["metadata"]["uid"], job["metadata"]["name"]
     if spec.get("manualSelector"):
@@ -133,18 +129,18 @@ def _create_job(job: Document) -> None:
     job["metadata"]["labels"] = labels or dict(template["labels"])
 
 
-def _update_job(job: Document, old: Mapping[str, Any]) -> None:
+def _update_job(job: Document, old: Mapping[str, Any], _store: Objects) -> None:
     """Keep the selector and the template's labels, which a client need not know."""
     spec, before = job.setdefault("spec", {}), old.get("spec") or {}
     if "selector" in before:
         spec.setdefault("selector", before["selector"])
 
 
-def _create_daemon_set(daemon_set: Document) -> None:
+def _create_daemon_set(daemon_set: Document, _store: Objects) -> None:
     _count_template(daemon_set, 1)
 
 
-def _update_daemon_set(daemon_set: Document, old: Mapping[str, Any]) -> None:
+def _update_daemon_set(daemon_set: Document, old: Mapping[str, Any], _store: Objects) -> None:
     before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
     changed = daemon_set["spec"].get("template") != (old.get("spec") or {}).get("template")
     _count_template(daemon_set, int(before) + changed if before.isdecimal() else 1)
@@ -155,26 +151,27 @@ def _count_template(daemon_set: Document, generation: int) -> None:
     annotations[_TEMPLATE_GENERATION] = str(generation)
 
 
-def _create_definition(definition: Document) -> None:
+def _create_definition(definition: Document, _store: Objects) -> None:
     first_status(definition)
 
 
-def _update_definition(definition: Document, _old: Mapping[str, Any]) -> None:
+def _update_definition(definition: Document, _old: Mapping[str, Any], _store: Objects) -> None:
     note_stored_version(definition)
 
 
-_SERVICES: Final = "services"
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
-_ON_CREATE: Final[Mapping[str, Callable[[Document], None]]] = {
+_ON_CREATE: Final[Mapping[str, Callable[[Document, Objects], None]]] = {
     _DEFINITIONS: _create_definition,
     "daemonsets.apps": _create_daemon_set,
     "jobs.batch": _create_job,
     "pods": _create_pod,
+    "services": allot_create,
 }
-_ON_UPDATE: Final[Mapping[str, Callable[[Document, Mapping[str, Any]], None]]] = {
+_ON_UPDATE: Final[Mapping[str, Callable[[Document, Mapping[str, Any], Objects], None]]] = {
     _DEFINITIONS: _update_definition,
     "daemonsets.apps": _update_daemon_set,
     "jobs.batch": _update_job,
     "pods": _update_pod,
+    "services": allot_update,
 }

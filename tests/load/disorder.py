@@ -45,25 +45,27 @@ def _below(calls: Sequence[Call]) -> Named:
 def _above(calls: Sequence[Call]) -> Named:
     """Count refusals that are not clean; and see to it that there were any at all."""
     above = picked(calls, ABOVE)
-    what = "refusals above saturation that are not clean"
-    yield "unclean-above", _count(what, _disorderly(above), above)
-    refused = sum(call.outcome == REFUSED for call in above)
-    shown = f"{float(not refused):g}; {refused:,} of {len(above):,} refused"
-    yield "saturated", ratio("saturation that was not reached", shown, float(not refused))
+    yield "unclean-above", _unclean("refusals above saturation that are not clean", above)
+    yield "saturated", _missed("saturation that was not reached", above, REFUSED, "refused")
 
 
 def _crowded(calls: Sequence[Call]) -> Named:
     """Do the same where there are more connections than may be."""
     crowd = picked(calls, CROWDED)
-    what = "calls of a crowd neither answered nor cleanly refused"
-    yield "unclean-crowd", _count(what, _disorderly(crowd), crowd)
-    full = sum(call.outcome == FULL_HOUSE for call in crowd)
-    shown = f"{float(not full):g}; {full:,} of {len(crowd):,} told that there are too many"
-    yield "full-house", ratio("limit on connections that was not reached", shown, float(not full))
+    yield "unclean-crowd", _unclean("calls of a crowd neither answered nor cleanly refused", crowd)
+    missed, told = "limit on connections that was not reached", "told that there are too many"
+    yield "full-house", _missed(missed, crowd, FULL_HOUSE, told)
 
 
-def _disorderly(calls: Sequence[Call]) -> Counter[str]:
-    return Counter(call.outcome for call in calls if call.outcome not in ORDERLY)
+def _unclean(what: str, among: Sequence[Call]) -> Figure:
+    trouble = Counter(call.outcome for call in among if call.outcome not in ORDERLY)
+    return _count(what, trouble, among)
+
+
+def _missed(what: str, among: Sequence[Call], outcome: str, told: str) -> Figure:
+    """Say whether an outcome that was to be provoked never came."""
+    met = sum(call.outcome == outcome for call in among)
+    return ratio(what, f"{float(not met):g}; {met:,} of {len(among):,} {told}", float(not met))
 
 
 def _count(what: str, trouble: Counter[str], among: Sequence[Call]) -> Figure:
