@@ -38,6 +38,7 @@ class AdmittedDocument(TypedDict):
     workloadspread: str | None
     message: str
     passedOver: dict[str, str]
+    deletionCost: int | None
 
 
 class _SpreadDocument(TypedDict):
@@ -170,6 +171,7 @@ def _admitted(spread: Spread, answer: Answer) -> AdmittedDocument:
         "workloadspread": admission.spread,
         "message": admission.refusal,
         "passedOver": dict(admission.passed),
+        "deletionCost": admission.cost,
     }
 
 

@@ -206,4 +206,6 @@ def _admitted(answer: Answer) -> Text:
     passed = "".join(
         f"\npassed over {name}: {problem}" for name, problem in admission.passed.items()
     )
-    return Text(f"the pod is let through, of {admission.spread} and {where}{passed}", style="bold")
+    cost = "" if admission.cost is None else f", at a cost of {admission.cost}"
+    told = f"the pod is let through, of {admission.spread} and {where}{cost}{passed}"
+    return Text(told, style="bold")

@@ -14,7 +14,7 @@ HandlePodDeletion, acquireSuitableSubset).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policies.spreading.choosing import (
     Choice,
@@ -24,6 +24,7 @@ from policies.spreading.choosing import (
     note_creation,
     note_deletion,
 )
+from policies.spreading.costs import cost_of_newcomer
 from policies.spreading.model import Spread, SpreadPod, Status, SubsetStatus
 from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
 from policies.spreading.quirks import SIMULATION_MISSING
@@ -46,6 +47,7 @@ class Admission:
 
     ``refusal`` is "" if the pod is let through. ``spread`` is the name of the WorkloadSpread that
     it belongs to, ``subset`` the subset that it is put into or has left; None if there is none.
+    ``cost`` is what deleting it will cost from then on; None if that is said later, or never.
     ``uid``, ``status`` and ``passed`` are those of :class:`~policies.spreading.choosing.Choice`.
     """
 
@@ -53,6 +55,7 @@ class Admission:
     spread: str | None = None
     subset: str | None = None
     uid: str = ""
+    cost: int | None = None
     status: Status | None = None
     passed: Mapping[str, str] = field(default_factory=dict)
 
@@ -110,7 +113,11 @@ def place(
         tried = simulate if _simulates(spread, asking) else None
         return note_creation(spread, version, counts, pod.name, uid, asking.now_ns, tried)
 
-    return _answer(pod, spread, asking, note)
+    admission = _answer(pod, spread, asking, note)
+    if admission.subset is None:
+        return admission
+    cost = cost_of_newcomer(spread, admission.subset, asking.rules.quirks)
+    return replace(admission, cost=cost)
 
 
 def admit_removal(pod: SpreadPod, spreads: Iterable[Spread], asking: Asking) -> Admission:

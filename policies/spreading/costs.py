@@ -33,7 +33,7 @@ from policies.scaledown.ranking import MISSING, PHASES
 from policies.spreading.grouping import BySubset
 from policies.spreading.limits import LimitError, limit_for_costs
 from policies.spreading.model import FAKE_SUBSET, Spread, SpreadPod
-from policies.spreading.quirks import Quirks
+from policies.spreading.quirks import NEWCOMERS_WITHOUT_COST, Quirks
 from policies.spreading.references import CLONE_SET, DEPLOYMENT, REPLICA_SET
 
 COSTED_KINDS: Final = frozenset((REPLICA_SET, DEPLOYMENT, CLONE_SET))
@@ -97,7 +97,7 @@ def deletion_costs(
     quirks: Quirks,
 ) -> dict[str, Cost]:
     """Give the cost of each active pod, by name. A subset of no sensible limit gives none."""
-    if spread.target is None or spread.target.kind not in COSTED_KINDS:
+    if not _is_costed(spread):
         return {}
     costs: dict[str, Cost] = {}
     forwards = range(len(spread.subsets))
@@ -105,6 +105,17 @@ def deletion_costs(
         indexes = forwards if version == newest else forwards[::-1]
         costs |= _costs_of_version(spread, by_subset, indexes, replicas, quirks)
     return costs
+
+
+def cost_of_newcomer(spread: Spread, subset: str, quirks: Quirks) -> int | None:
+    """Give what a new pod costs that a subset had room for; None if nobody is to say so yet.
+
+    New pods are nearly always of the newest version, and are taken for such.
+    """
+    if NEWCOMERS_WITHOUT_COST in quirks or not _is_costed(spread):
+        return None
+    names = [each.name for each in spread.subsets]
+    return _kept(names.index(subset), len(names)) if subset in names else None
 
 
 def _costs_of_version(
@@ -125,15 +136,26 @@ def _costs_of_version(
 def _costs_of_subset(
     pods: Iterable[SpreadPod], limit: int | None, index: int, count: int
 ) -> dict[str, Cost]:
-    ranked = DELETION_ORDER.sort(_active(pods))
-    excess = 0 if limit is None else max(0, len(ranked) - limit)
+    kept = Cost(_kept(index, count), Standing.WITHIN)
+    active = _active(pods)
+    if limit is None or len(active) <= limit:
+        return {pod.name: kept for pod in active}
+    ranked = DELETION_ORDER.sort(active)
+    excess = len(ranked) - limit
     first_kept = ranked[excess] if excess < len(ranked) else None
     costs = {
         pod.name: Cost(-_STEP * (index + 1), Standing.EXCESS, _why(pod, first_kept))
         for pod in ranked[:excess]
     }
-    kept = Cost(_STEP * (count - index), Standing.WITHIN)
     return costs | {pod.name: kept for pod in ranked[excess:]}
+
+
+def _kept(index: int, count: int) -> int:
+    return _STEP * (count - index)
+
+
+def _is_costed(spread: Spread) -> bool:
+    return spread.target is not None and spread.target.kind in COSTED_KINDS
 
 
 def _why(pod: SpreadPod, first_kept: SpreadPod | None) -> str | None:

@@ -112,6 +112,15 @@ SCALE_WITHOUT_SELECTOR: Final = Quirk(
     "A scale without a selector selects no pod.",
     "Pods of strangers would be annotated, and in adaptive mode deleted.",
 )
+NEWCOMERS_WITHOUT_COST: Final = Quirk(
+    "new pods without a cost",
+    "The webhook puts a pod into a subset, and its deletion cost is written once the controller "
+    "has seen it; until then it counts as 0.",
+    "The webhook gives the pod the cost that it will have as one of the newest version; the "
+    "controller corrects it where that is wrong.",
+    "A scale-down that comes meanwhile would take new pods of the first subsets before old ones of "
+    "the last; and each pod would be written twice.",
+)
 SIMULATION_MISSING: Final = Quirk(
     "simulation scheduling unwritten",
     "disableSimulationSchedule is accepted, but there is nothing to disable.",
@@ -132,6 +141,7 @@ QUIRKS: Final = (
     ORDER_OF_DELETIONS,
     ADVANCED_PATCH_UNCHECKED,
     SCALE_WITHOUT_SELECTOR,
+    NEWCOMERS_WITHOUT_COST,
     SIMULATION_MISSING,
 )
 

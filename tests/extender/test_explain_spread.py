@@ -170,6 +170,7 @@ class TestPods:
             "workloadspread",
             "message",
             "passedOver",
+            "deletionCost",
         ]
         assert (found["allowed"], found["subset"], found["workloadspread"]) == (True, "a", "web")
         annotations = found["pod"]["metadata"]["annotations"]
@@ -201,6 +202,7 @@ class TestPods:
             "workloadspread": None,
             "message": "",
             "passedOver": {},
+            "deletionCost": None,
         }
 
     @pytest.mark.parametrize("operation", [Operation.DELETE, Operation.EVICT])
@@ -339,7 +341,7 @@ class TestTables:
 
     def test_where_a_pod_goes(self) -> None:
         lines = shown(explained(*CLUSTER, pod=pod_of("web-4")))
-        assert lines[-1] == "the pod is let through, of web and subset a"
+        assert lines[-1] == "the pod is let through, of web and subset a, at a cost of 200"
         lines = shown(explained(*CLUSTER, pod=pod_of("x", metadata={"ownerReferences": []})))
         assert lines[-1] == "the pod is let through: it belongs to no WorkloadSpread"
 

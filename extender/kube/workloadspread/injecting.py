@@ -56,7 +56,12 @@ def adoption_patch(spread: WrittenSpread, subset: str) -> dict[str, Any]:
 
 def cost_patch(cost: str) -> dict[str, Any]:
     """Give the strategic merge patch that sets a pod's deletion cost."""
-    return _annotated({}, {DELETION_COST: cost})
+    return with_cost({}, cost)
+
+
+def with_cost(pod: Document, cost: str) -> dict[str, Any]:
+    """Give a pod with a deletion cost."""
+    return _annotated(pod, {DELETION_COST: cost})
 
 
 def is_as_patched(pod: Document, subset: Document) -> bool:

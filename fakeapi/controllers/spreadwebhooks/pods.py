@@ -21,6 +21,7 @@ from extender.kube.clock import Clock
 from extender.kube.decoding import ObjectError
 from extender.kube.resources import PODS
 from extender.kube.transport import TransportError
+from extender.kube.workloadspread.injecting import with_cost
 from extender.kube.workloadspread.pods import decode_spread_pod
 from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.spreadanswers import Answer, Trial, answer_placement
@@ -112,7 +113,9 @@ class PodWebhooks:
         if answer.admission.subset is None:
             return ALLOWED
         self._figures.injected.inc()
-        return Verdict(patch=difference(document, answer.pod))
+        cost = answer.admission.cost
+        pod = answer.pod if cost is None else with_cost(answer.pod, str(cost))
+        return Verdict(patch=difference(document, pod))
 
     async def validate(self, request: Request) -> Verdict:
         """Answer for a pod that is deleted or evicted."""

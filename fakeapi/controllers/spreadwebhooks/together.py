@@ -18,8 +18,12 @@ from extender.kube.workloadspread.spreads import WrittenSpread
 from extender.spreadanswers import Answer
 from policies.spreading.model import Status
 
-MOST_TOGETHER: Final = 64
-"""How many pods share one write: deciding takes time, in which another process may write."""
+MOST_TOGETHER: Final = 24
+"""How many pods share one write.
+
+If all who come at once waited for the same write, the server would have nothing to do meanwhile;
+and deciding takes time, in which another process may write.
+"""
 
 Decide = Callable[[WrittenSpread], Answer]
 """Decides on the state of a WorkloadSpread; what time it is it says in whole seconds."""

@@ -93,7 +93,7 @@ class TestCreation:
         assert "an-id" in versions(admission)["versionIgnored"][0].creating
 
     def test_a_single_subset_without_limit_needs_no_counts(self) -> None:
-        assert created(spread(subset("a"))) == Admission(spread="web", subset="a")
+        assert created(spread(subset("a"))) == Admission(spread="web", subset="a", cost=100)
 
     def test_stateful_sets_are_placed_by_ordinal(self) -> None:
         mine = spread(subset("a", 1), subset("b"), target=STATEFUL_SET)

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from policies.spreading.costs import DELETION_ORDER, Cost, Standing, deletion_costs
+from policies.spreading.costs import (
+    DELETION_ORDER,
+    Cost,
+    Standing,
+    cost_of_newcomer,
+    deletion_costs,
+)
 from policies.spreading.model import FAKE_SUBSET, SpreadPod
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
 from policies.spreading.references import Reference
@@ -77,6 +83,22 @@ def test_an_old_version_is_emptied_from_its_first_subset_on() -> None:
 )
 def test_some_kinds_heed_costs(target: Reference, heeded: int) -> None:
     assert len(costs({"a": several("a", 1)}, target=target)) == heeded
+
+
+def test_a_newcomer_costs_what_it_will_cost_in_the_newest_version() -> None:
+    around = spread(*THREE, target=REPLICA_SET)
+    newcomers = {name: cost_of_newcomer(around, name, FIXED) for name in "abc"}
+    seen = costs({name: several(name, 1) for name in "abc"}, target=REPLICA_SET)
+    assert newcomers == {"a": 300, "b": 200, "c": 100}
+    assert newcomers == {name: seen[f"{name}-00"].value for name in "abc"}
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "quirks"),
+    [(STATEFUL_SET, "a", FIXED), (REPLICA_SET, "gone", FIXED), (REPLICA_SET, "a", UPSTREAM)],
+)
+def test_some_newcomers_are_given_no_cost(target: Reference, name: str, quirks: Quirks) -> None:
+    assert cost_of_newcomer(spread(*THREE, target=target), name, quirks) is None
 
 
 def test_shares_are_of_all_replicas() -> None:

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from extender.kube.client import PatchType
+from extender.kube.workloadspread.pods import MATCHED
 from fakeapi import VirtualCluster
 from fakeapi.controllers.spreading.copies import SPREADS
 from fakeapi.faults import fault
@@ -118,8 +119,7 @@ def subset_of(response: Document) -> str | None:
         if "matched-workloadspread" in each["path"]:
             return str(orjson.loads(each["value"])["subset"])
         if each["path"] == "/metadata/annotations":
-            [written] = each["value"].values()
-            return str(orjson.loads(written)["subset"])
+            return str(orjson.loads(each["value"][MATCHED])["subset"])
     return None
 
 

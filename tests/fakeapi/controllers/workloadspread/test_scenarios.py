@@ -57,6 +57,22 @@ async def test_subsets_are_emptied_from_the_last_one_on() -> None:
         assert seen == [(3, 3, 1), (3, 3, 0), (3, 2, 0), (3, 1, 0), (3, 0, 0), (2, 0, 0), (1, 0, 0)]
 
 
+@MODES
+async def test_pods_leave_in_reverse_even_if_no_controller_has_seen_them(quirks: str) -> None:
+    async with zones(quirks) as world:
+        await world.make_spread(in_zone("a", 4), in_zone("b"))
+        await world.make_replica_set()
+        world.cluster.control_plane["workloadspread"].pause()
+        await world.scale(6)
+        assert await world.counts() == {"a": 4, "b": 2}
+        if quirks == "upstream":
+            assert await world.costs() == {"a": {None}, "b": {None}}
+            return
+        assert await world.costs() == {"a": {"200"}, "b": {"100"}}
+        await world.scale(4)
+        assert await world.counts() == {"a": 4}
+
+
 async def test_percentages_are_of_the_replicas_that_there_are_to_be() -> None:
     async with zones() as world:
         await world.make_spread(in_zone("a", "20%"), in_zone("b", "30%"), in_zone("c", "50%"))
@@ -174,6 +190,22 @@ async def test_a_rollout_fills_from_the_front_while_the_old_version_empties_from
         ]
         assert list((await world.status())["versionedSubsetStatuses"]) == ["v2"]
         assert await world.costs() == {"a": {"300"}, "b": {"200"}, "c": {"100"}}
+
+
+async def test_a_late_pod_of_an_old_version_is_put_right_by_the_controller() -> None:
+    async with zones() as world:
+        await world.make_spread(in_zone("a", 2), in_zone("b", 2), in_zone("c"), kind="Deployment")
+        rollout = Rollout(world)
+        await rollout.begin(2)
+        await world.scale(2, "web-v1")
+        await rollout.update("v2")
+        plane = world.cluster.control_plane["workloadspread"]
+        plane.pause()
+        await world.scale(3, "web-v1")
+        assert (await world.costs())["b"] == {"200"}
+        plane.resume()
+        await world.scale(5, "web-v1")
+        assert await world.costs() == {"a": {"100"}, "b": {"200"}, "c": {"300"}}
 
 
 async def test_a_rollout_whose_replica_set_is_not_there_yet_is_waited_for() -> None:
