@@ -33,6 +33,7 @@ from fakeapi.api.outcalls import (
     SuspendedError,
     told,
 )
+from fakeapi.deadlines import Deadlines
 from fakeapi.incoming import MalformedAnswerError
 from fakeapi.posting import ClosedError, Poster
 
@@ -65,7 +66,7 @@ class Errands:
     def __init__(self, outbox: Outbox, send: Send, clock: Clock) -> None:
         self._outbox = outbox
         self._send = send
-        self._clock = clock
+        self._deadlines = Deadlines(clock)
 
     async def run(self, act: Callable[[], T]) -> T:
         """Give what ``act`` gives once every call that it needs has been made."""
@@ -92,27 +93,16 @@ class Errands:
 
     async def _make(self, call: OutCall) -> bytes | OutCallError:
         """Make one call, in the time that it has."""
-        alarm = asyncio.ensure_future(self._clock.sleep(call.timeout_seconds))
-        limit = asyncio.timeout(None)
-        waits = True
-
-        def ring(alarm: asyncio.Future[None]) -> None:
-            if waits and not alarm.cancelled():
-                limit.reschedule(0)
-
-        alarm.add_done_callback(ring)
+        limit = self._deadlines.limit(call.timeout_seconds)
         try:
             async with limit:
                 return await (_ask(call) if call.hook is not None else self._send(call))
         except OutCallError as error:
             return error
         except TimeoutError:
-            if not limit.expired():
+            if not limit.is_over:
                 raise
             return OutCallError(_OVERDUE)
-        finally:
-            waits = False
-            alarm.cancel()
 
 
 async def _ask(call: OutCall) -> bytes:

@@ -19,6 +19,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from fakeapi.api.crds.compiled import compiled
@@ -32,25 +33,32 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 Rule = Callable[[dict[str, Any]], None]
 
 
-def apply_defaults(kind: Kind, document: Document) -> None:
-    """Fill in what is missing, in place."""
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def apply_defaults(kind: Kind, document: Document, before: Mapping[str, Any] = _NOTHING) -> None:
+    """Fill in what is missing, in place.
+
+    Nothing is missing in the very parts that ``document`` shares with one that has its defaults.
+    """
     if kind.custom is not None:
         compiled(kind.custom).fill(document)
         return
-    _follow(_plan(kind), document)
+    _follow(_plan(kind), document, before)
 
 
-def _follow(plan: Plan[Rule], target: dict[str, Any]) -> None:
+def _follow(plan: Plan[Rule], target: dict[str, Any], before: Mapping[str, Any]) -> None:
     for rule in plan.steps:
         rule(target)
     for name, below in plan.objects:
-        found = target.get(name)
-        if isinstance(found, dict):
-            _follow(below, found)
+        found, known = target.get(name), before.get(name)
+        if isinstance(found, dict) and found is not known:
+            _follow(below, found, known if isinstance(known, dict) else _NOTHING)
     for name, below in plan.lists:
-        for element in target.get(name) or ():
+        found = target.get(name) or ()
+        for element in () if found is before.get(name) else found:
             if isinstance(element, dict):
-                _follow(below, element)
+                _follow(below, element, _NOTHING)
 
 
 @cache

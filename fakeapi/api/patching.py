@@ -38,7 +38,7 @@ MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
 
 def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) -> Document:
-    """Give the patched document; ``document`` may be reused in it.
+    """Give the patched document; parts of ``document`` may be reused in it.
 
     Raises StatusError: 415 unknown patch type, 400 malformed patch, 413 too much of it, 422 it does
     not apply.
@@ -75,7 +75,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """Apply a JSON patch; raises StatusError (400, 413, 422)."""
+    """Give a document with a JSON patch; what is not changed may be shared with it.
+
+    Raises StatusError (400, 413, 422).
+    """
     if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
         raise bad_request("error decoding patch: expected a list of operations")
     if len(operations) > MAX_OPERATIONS:
@@ -92,35 +95,44 @@ def json_patch(document: Any, operations: Any) -> Any:
 
 
 def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    copied = 0
+    copied, ours = 0, False
     for operation in operations:
         if operation.get("op") == "copy":
             source = jsonpointer.resolve_pointer(document, str(operation.get("from")))
             copied += len(orjson.dumps(source))
             if copied > MAX_COPIED_BYTES:
                 raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
-        if not _set_member(document, operation):
-            document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
+        changed = _with_member(document, operation)
+        if changed is None:
+            if not ours:
+                document, ours = orjson.loads(orjson.dumps(document)), True
+            changed = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
+        document = changed
     check_depth(document)  # operations may nest deeper than any body can; a TypeError says so
     return document
 
 
-def _set_member(document: Any, operation: Mapping[str, Any]) -> bool:
-    """Do the commonest operation, one that sets a member of a map in maps; False if it is none."""
+def _with_member(document: Any, operation: Mapping[str, Any]) -> Document | None:
+    """Do the commonest operation, one that sets a member of a map in maps; None if it is none.
+
+    Only the maps on the way are copied.
+    """
     path = operation.get("path")
     if operation.get("op") not in ("add", "replace") or not isinstance(path, str):
-        return False
+        return None
     root, *steps = path.split("/")
     if root or not steps or "value" not in operation or "~" in path:
-        return False
+        return None
+    maps = [document]
     for step in steps[:-1]:
-        document = document.get(step) if isinstance(document, dict) else None
-    if not isinstance(document, dict) or (
-        operation["op"] == "replace" and steps[-1] not in document
-    ):
-        return False
-    document[steps[-1]] = operation["value"]
-    return True
+        maps.append(maps[-1].get(step) if isinstance(maps[-1], dict) else None)
+    last = maps[-1]
+    if not isinstance(last, dict) or (operation["op"] == "replace" and steps[-1] not in last):
+        return None
+    changed: Document = {**last, steps[-1]: operation["value"]}
+    for place, step in zip(reversed(maps[:-1]), reversed(steps[:-1]), strict=True):
+        changed = {**place, step: changed}
+    return changed
 
 
 def _too_large(message: str) -> StatusError:

@@ -49,29 +49,31 @@ def patched(
 ) -> Document | None:
     """Give an object of ``kind`` after a patch of its ``form``; None if it is the same.
 
-    Raises StatusError (500).
+    What the patch does not touch may be shared with ``document``. Raises StatusError (500).
     """
-    before = shapes.shown(form, kind, document)
-    after = _apply(orjson.loads(orjson.dumps(before)), operations)
+    before = shapes.shown(form, kind, document) or {}
+    after = _apply(before, operations)
     _check_header(form, after)
     try:
-        _read(kind, form, after, operations)
+        after = _read(kind, form, after, operations)
     except MismatchError as error:
         raise internal_error(str(error)) from None
     if same_json(after, before):
         return None
     result = shapes.taken(form, kind, after)
     result.setdefault("metadata", {})
-    apply_defaults(kind, result)
+    apply_defaults(kind, result, before)
     return result
 
 
-def _read(kind: Kind, form: Kind, document: Document, operations: Sequence[Document]) -> None:
+def _read(kind: Kind, form: Kind, document: Document, operations: Sequence[Document]) -> Document:
     """Read a patched object; raises MismatchError."""
     if form is kind and kind.custom is None and kind is not CUSTOM_RESOURCE_DEFINITIONS:
         read_changes(kind, document, operations)
-    else:
-        read_document(form, document)
+        return document
+    whole: Document = orjson.loads(orjson.dumps(document))
+    read_document(form, whole)
+    return whole
 
 
 def read_changes(kind: Kind, document: Document, operations: Sequence[Document]) -> None:
@@ -126,14 +128,23 @@ def _take(target: Document, changed: Document, names: Iterable[str]) -> None:
             target.pop(name, None)
 
 
-def _apply(document: Any, operations: list[Document]) -> Document:
+def _apply(document: Document, operations: list[Document]) -> Document:
+    try:
+        after = json_patch(document, operations)
+    except StatusError:
+        after = _one_by_one(document, operations)
+    if not isinstance(after, dict):
+        raise internal_error("json: cannot unmarshal into Go value of an object")
+    return after
+
+
+def _one_by_one(document: Any, operations: list[Document]) -> Any:
+    """Give a patched document; raises StatusError (500) with the operation that does not apply."""
     for operation in operations:
         try:
             document = json_patch(document, [operation])
         except StatusError:
             raise internal_error(_why_not(document, operation)) from None
-    if not isinstance(document, dict):
-        raise internal_error("json: cannot unmarshal into Go value of an object")
     return document
 
 

@@ -114,8 +114,8 @@ class PodWebhooks:
             return ALLOWED
         self._figures.injected.inc()
         cost = answer.admission.cost
-        pod = answer.pod if cost is None else with_cost(answer.pod, str(cost))
-        return Verdict(patch=difference(document, pod))
+        after = answer.pod if cost is None else with_cost(answer.pod, str(cost))
+        return Verdict(patch=difference(document, after))
 
     async def validate(self, request: Request) -> Verdict:
         """Answer for a pod that is deleted or evicted."""

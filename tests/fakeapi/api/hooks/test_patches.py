@@ -1,19 +1,25 @@
-"""What a patch has set is read as if all of the object were read again."""
+"""A patched object is as if all of it had been copied, read and completed again."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any
 
+import jsonpatch
+import jsonpointer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fakeapi.api.decoding import MismatchError
+from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.errors import StatusError
+from fakeapi.api.hooks.forms import Shapes
+from fakeapi.api.hooks.patches import patched as patched_object
 from fakeapi.api.hooks.patches import read_changes
 from fakeapi.api.patching import json_patch
 from fakeapi.api.reading import read_document
-from fakeapi.kinds import BUILTIN
+from fakeapi.api.samejson import same_json
+from fakeapi.kinds import BUILTIN, Kind
 from fakeapi.kinds.builtin import PODS
 
 Document = dict[str, Any]
@@ -29,6 +35,11 @@ POD: Document = {
     },
 }
 MAP: Document = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
+HEADERS = {
+    PODS: {"kind": "Pod", "apiVersion": "v1"},
+    MAPS: {"kind": "ConfigMap", "apiVersion": "v1"},
+}
+SHAPES = Shapes(BUILTIN, lambda _wanted, _given, document: document)
 PATHS = (
     "/data",
     "/data/a",
@@ -109,3 +120,54 @@ def test_reading_what_has_been_set_is_reading_all(of: Any, operations: list[Docu
     changes = outcome(lambda each: read_changes(kind, each, operations), one)
     whole = outcome(lambda each: read_document(kind, each), two)
     assert changes == whole
+
+
+def whole(kind: Kind, document: Document, operations: list[Document]) -> Document | str | None:
+    """Patch a copy, and read and complete all of it: the readable twin."""
+    after = one_after_the_other(kind, document, operations)
+    if after is None:
+        return "refused"
+    told = outcome(lambda each: read_document(kind, each), after)
+    if isinstance(told, str) or same_json(told, {**HEADERS[kind], **document}):
+        return told if isinstance(told, str) else None
+    told.setdefault("metadata", {})
+    apply_defaults(kind, told)
+    return told
+
+
+def one_after_the_other(
+    kind: Kind, document: Document, operations: list[Document]
+) -> Document | None:
+    """Give what jsonpatch makes of a copy; None if a patch does not fit."""
+    after: Any = {**HEADERS[kind], **deepcopy(document)}
+    try:
+        after = jsonpatch.JsonPatch(deepcopy(operations)).apply(after)
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError):
+        return None
+    header = {name: after.get(name) for name in ("kind", "apiVersion")}
+    return after if isinstance(after, dict) and header == HEADERS[kind] else None
+
+
+def shared(kind: Kind, document: Document, operations: list[Document]) -> Document | str | None:
+    try:
+        return patched_object(SHAPES, kind, kind, document, deepcopy(operations))
+    except StatusError as error:
+        return error.message
+
+
+@given(st.sampled_from([(PODS, POD), (MAPS, MAP)]), OPERATIONS.filter(bool))
+@example((PODS, POD), REMOVING)
+@example((PODS, POD), MOVING)
+@example((PODS, POD), [{"op": "add", "path": "/spec/volumes", "value": [{"name": "v"}]}])
+def test_patching_what_is_shared_is_patching_a_copy(of: Any, operations: list[Document]) -> None:
+    kind, document = of[0], deepcopy(of[1])
+    read_document(kind, document)
+    apply_defaults(kind, document)
+    before = deepcopy(document)
+    wanted, found = whole(kind, document, operations), shared(kind, document, operations)
+    if isinstance(wanted, str):
+        assert isinstance(found, str)
+        assert wanted == "refused" or found.endswith(f": {wanted}")
+    else:
+        assert found == wanted
+    assert document == before
