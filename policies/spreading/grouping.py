@@ -68,15 +68,20 @@ def group(
     by_version: dict[str, list[SpreadPod]] = {}
     for pod in members.pods:
         by_version.setdefault(pod_version(pod, kinds), []).append(pod)
+    names = {subset.name for subset in spread.subsets}
     adopted: dict[str, Subset] = {}
     versions: dict[str, BySubset] = {}
     subsets: dict[str, list[SpreadPod]] = {}
     for version, pods in by_version.items():
-        left = _left(spread, pods, members.replicas, quirks)
+        left: Counter[str] | None = None  # which only strangers ask for
         placed: dict[str, list[SpreadPod]] = {}
         for pod in pods:
-            own = pod if pod.belongs_to(spread) else _adopt(spread, pod, around, left, adopted)
-            placed.setdefault(_subset_of(spread, own), []).append(own)
+            own = pod
+            if not pod.belongs_to(spread):
+                left = left or _left(spread, pods, members.replicas, quirks)
+                own = _adopt(spread, pod, around, left, adopted)
+            subset = own.injection.subset if own.injection and own.belongs_to(spread) else ""
+            placed.setdefault(subset if subset in names else FAKE_SUBSET, []).append(own)
         versions[version] = placed
         for name, these in placed.items():
             subsets.setdefault(name, []).extend(these)
@@ -114,13 +119,6 @@ def _adopt(
     left[subset.name] -= 1
     adopted[pod.name] = subset
     return replace(pod, injection=Injection(spread.name, subset.name))
-
-
-def _subset_of(spread: Spread, pod: SpreadPod) -> str:
-    if pod.injection is None or not pod.belongs_to(spread):
-        return FAKE_SUBSET
-    known = any(subset.name == pod.injection.subset for subset in spread.subsets)
-    return pod.injection.subset if known else FAKE_SUBSET
 
 
 def _left(spread: Spread, pods: Iterable[SpreadPod], replicas: int, quirks: Quirks) -> Counter[str]:

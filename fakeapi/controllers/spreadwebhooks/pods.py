@@ -11,6 +11,7 @@ Source: openkruise/kruise pkg/webhook/pod/{mutating,validating}/workloadspread.g
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -97,7 +98,7 @@ class PodWebhooks:
             return ALLOWED
         try:
             document = _document(request.object)
-            pod = _read_pod(document, request)
+            pod = _read_pod(bytes(request.object), request)
         except ObjectError as error:
             return refused(BAD_REQUEST, str(error))
         try:
@@ -122,10 +123,10 @@ class PodWebhooks:
         if request.is_dry:
             return ALLOWED
         try:
-            document = await self._leaving(request)
-            if document is None:
+            leaving = await self._leaving(request)
+            if leaving is None:
                 return ALLOWED
-            pod = _read_pod(document, request)
+            pod = _read_pod(leaving, request)
             answer = await self._remove(pod)
         except _TROUBLES as error:
             return refused(BAD_REQUEST, _words(error))
@@ -174,10 +175,10 @@ class PodWebhooks:
 
         return await self._writer.settle(written, decide, Way.OUT)
 
-    async def _leaving(self, request: Request) -> Document | None:
+    async def _leaving(self, request: Request) -> bytes | None:
         """Give the pod that a request removes; None if it removes none."""
         if request.concerns("DELETE", PODS.plural):
-            return _document(request.old_object)
+            return bytes(request.old_object)
         if not request.concerns("CREATE", PODS.plural, "eviction"):
             return None
         options = _document(request.object).get("deleteOptions") or {}
@@ -185,7 +186,7 @@ class PodWebhooks:
             return None
         try:
             path = PODS.object(request.name, request.namespace)
-            return await self._client.get(path, _documents.decode)
+            return await self._client.get(path, bytes)
         except ApiError as error:
             if error.status == _NOT_FOUND:
                 return None  # which the server says better
@@ -218,13 +219,9 @@ def _document(raw: msgspec.Raw) -> Document:
         raise ObjectError("Pod: expected an object") from None
 
 
-def _read_pod(document: Document, request: Request) -> SpreadPod:
+def _read_pod(raw: bytes, request: Request) -> SpreadPod:
     """Read a pod, which need not say its namespace. Raises ObjectError."""
-    metadata = document.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise ObjectError("Pod: metadata: expected an object")
-    metadata = {**metadata, "namespace": request.namespace}
-    return decode_spread_pod(msgspec.json.encode({**document, "metadata": metadata}))
+    return replace(decode_spread_pod(raw), namespace=request.namespace)
 
 
 def _words(trouble: Exception) -> str:
