@@ -33,6 +33,7 @@ import aiohttp
 import orjson
 import yaml
 
+from fakeapi.posting import Poster
 from tests.bench.budgets import Figure
 from tests.bench.processes import Server, approving, processor_seconds, reprieve
 from tests.bench.timing import Latency, latency, milliseconds
@@ -44,7 +45,7 @@ NODES: Final = 100
 AT_ONCE: Final = 50
 
 _REVIEWS: Final = 1_000
-_CREATES: Final = 300
+_CREATES: Final = 500
 _AFTERMATH_SECONDS: Final = 0.5
 _ROOT: Final = Path(__file__).parents[2]
 _CONFIGURATION: Final = (
@@ -82,7 +83,8 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
         await _load(http)
         hooks = Hooks(http, hooked())
         await hooks.found()
-        await _create(http, "adaptive", "spread-0", next(_NUMBERS))  # from now on pods are copied
+        create = Creating(server.url)
+        await create("adaptive", "spread-0", next(_NUMBERS))  # from now on pods are copied
         figures: dict[str, Figure] = {}
         for at_once in (1, AT_ONCE):
             taken = latency(await hooks.reviews(at_once, _anywhere))
@@ -94,13 +96,13 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
             ("approved-ratio", "a webhook says yes and does nothing", _approved, AT_ONCE),
             ("create-1-ratio", "of many WorkloadSpreads", _anywhere, 1),
         ):
-            turns = Turns(http, server.pid, at_once)
+            turns = Turns(create, server.pid, at_once)
             figures |= await turns.figures(rounds, name, what, where)
         other = Hooks(http, hooked())
         await other.found()
         figures["conflicts"] = await _wrestling(hooks, other)
-        await hooks.close()
-        await other.close()
+        for each in (create, hooks, other):
+            await each.close()
         return figures
 
 
@@ -178,11 +180,30 @@ class Hooks:
 _SEEN: Final[set[str]] = set()
 
 
+class Creating:
+    """Creates pods, by a client that takes as little as can be from processors that all share."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._poster = Poster()
+
+    async def __call__(self, namespace: str, spread: str, number: int) -> None:
+        """Create a pod."""
+        body = orjson.dumps(_pod(namespace, spread, number))
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        answer = await self._poster.post(f"{self._url}{path}", body, None)
+        assert answer.status == 201, answer.body
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._poster.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Turns:
     """Pods created by turns with and without the webhooks, so many at a time."""
 
-    http: aiohttp.ClientSession
+    create: Creating
     pid: int
     at_once: int
 
@@ -212,19 +233,13 @@ class Turns:
         """
 
         async def create(number: int) -> None:
-            await _create(self.http, *where(number), number)
+            await self.create(*where(number), number)
 
         worked, begun = processor_seconds(self.pid), time.perf_counter()
         await _several(create, _CREATES, self.at_once)
         taken = time.perf_counter() - begun
         await asyncio.sleep(_AFTERMATH_SECONDS)
         return taken / _CREATES, (processor_seconds(self.pid) - worked) / _CREATES
-
-
-async def _create(http: aiohttp.ClientSession, namespace: str, spread: str, number: int) -> None:
-    body = orjson.dumps(_pod(namespace, spread, number))
-    async with http.post(f"/api/v1/namespaces/{namespace}/pods", data=body) as answer:
-        assert answer.status == 201, await answer.text()
 
 
 async def _wrestling(one: Hooks, other: Hooks) -> Figure:
