@@ -86,9 +86,6 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
         create = Creating(server.url)
         await create("adaptive", "spread-0", next(_NUMBERS))  # from now on pods are copied
         figures: dict[str, Figure] = {}
-        for at_once in (1, AT_ONCE):
-            taken = latency(await hooks.reviews(at_once, _anywhere))
-            figures |= _latencies(at_once, taken)
         for name, what, where, at_once in (
             ("set-ratio", "all of one ReplicaSet", _of_one_set, AT_ONCE),
             ("create-ratio", "of many WorkloadSpreads", _anywhere, AT_ONCE),
@@ -98,6 +95,8 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
         ):
             turns = Turns(create, server.pid, at_once)
             figures |= await turns.figures(rounds, name, what, where)
+        for at_once in (1, AT_ONCE):  # last, as half a minute later these pods are given up
+            figures |= _latencies(at_once, latency(await hooks.reviews(at_once, _anywhere)))
         other = Hooks(http, hooked())
         await other.found()
         figures["conflicts"] = await _wrestling(hooks, other)

@@ -198,8 +198,11 @@ class WorkloadSpreadController:
 
     def _outcome(self, written: WrittenSpread) -> Outcome:
         spread, copies = written.spread, self.copies
+        begun = self._clock.monotonic()
         target, around = copies.target(spread), copies.surroundings(written)
-        return reconcile(spread, target, around, self._clock.now_ns(), self._rules)
+        outcome = reconcile(spread, target, around, self._clock.now_ns(), self._rules)
+        self._pace.reckoned(spread.key, self._clock.monotonic() - begun)
+        return outcome
 
     def _check(self, spread: Spread, outcome: Outcome) -> None:
         if outcome.failure:

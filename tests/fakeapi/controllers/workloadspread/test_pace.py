@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from extender.kube.workqueue import WorkQueue
 from fakeapi.clock import VirtualClock
-from fakeapi.controllers.workloadspread.pace import PAUSE_SECONDS, Pace
+from fakeapi.controllers.workloadspread.pace import PAUSE_FACTOR, PAUSE_SECONDS, Pace
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
 from tests.fakeapi.controllers.workloadspread.test_writing import IN_A, web, world
 
@@ -33,6 +33,25 @@ async def test_who_has_been_looked_at_is_left_alone_for_a_moment() -> None:
     assert (queue.take(), queue.take()) == ("b", None)
     await clock.advance(PAUSE_SECONDS / 2)
     assert (queue.take(), queue.take()) == ("a", None)
+
+
+async def test_whose_looks_take_long_is_looked_at_less_often() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    pace = Pace(queue, clock)
+    for seconds in (0.01, 0.03):  # two goes at one look
+        pace.reckoned("a", seconds)
+    pace.looked("a")
+    pace.soon("a")
+    await clock.advance(PAUSE_FACTOR * 0.04 - 0.001)
+    assert queue.take() is None
+    await clock.advance(0.002)
+    assert queue.take() == "a"
+    pace.looked("a")
+    queue.done("a")
+    pace.soon("a")
+    await clock.advance(PAUSE_SECONDS)
+    assert queue.take() == "a"
 
 
 async def test_who_is_forgotten_has_no_pause() -> None:
