@@ -4,14 +4,14 @@ fakeapi and the webhooks are processes of their own, with HTTPS between them. Th
 WorkloadSpreads with their targets, and 20,000 pods and 100 nodes that the webhooks have copied,
 since one WorkloadSpread has its pods tried on them.
 
-- Reviews are sent as an API server sends them, one after the other and 50 at a time; each pod is
-  put into a subset with a limit, so that each answer waits for a status to be written.
 - Pods are created by turns in namespaces that the webhooks are asked about and in one that they are
   not: 50 at a time, those of one ReplicaSet, which is what people wait for, or each of another
   WorkloadSpread, which is what a process can spare least; and one at a time. The controller
-  follows: it counts the pods and writes their costs. Where the subset has a limit, what waits to
-  be counted shares writes of a status.
+  follows: it counts the pods. Where the subset has a limit, what waits to be counted shares writes
+  of a status.
 - The same with a webhook that says yes and does nothing: no webhook can cost less.
+- Reviews are sent as an API server sends them, one after the other and 50 at a time; each pod is
+  put into a subset with a limit, so that each answer waits for a status to be written.
 - Two processes are asked by turns about one WorkloadSpread, 50 at a time.
 """
 
