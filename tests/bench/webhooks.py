@@ -22,41 +22,34 @@ import ssl
 import statistics
 import time
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 import orjson
-import yaml
 
 from fakeapi.posting import Poster
 from tests.bench.budgets import Figure
 from tests.bench.processes import Server, approving, processor_seconds, reprieve
+from tests.bench.spreadworld import APPROVED, NAMESPACES, PLAIN, SPREADS, Document, objects, pod
 from tests.bench.timing import Latency, latency, milliseconds
 
-SPREADS: Final = 1_000
-NAMESPACES: Final = 100
-PODS: Final = 20_000
-NODES: Final = 100
 AT_ONCE: Final = 50
 
 _REVIEWS: Final = 1_000
 _CREATES: Final = 500
 _AFTERMATH_SECONDS: Final = 0.5
-_ROOT: Final = Path(__file__).parents[2]
+_QUIET_SECONDS: Final = 0.1
+"""Who works less in a second is at rest."""
 _CONFIGURATION: Final = (
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/reprieve-workloadspread"
 )
-_PLAIN: Final = "plain"
-_APPROVED: Final = "approved"
 _JSON: Final = {"Content-Type": "application/json"}
 _CONFLICTS: Final = "workloadspread_webhook_conflicts_total "
 
-Document = dict[str, Any]
 Where = Callable[[int], tuple[str, str]]
 """Gives the namespace and the owner of a pod."""
 
@@ -93,6 +86,7 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
             ("approved-ratio", "a webhook says yes and does nothing", _approved, AT_ONCE),
             ("create-1-ratio", "of many WorkloadSpreads", _anywhere, 1),
         ):
+            await _quiet(server, hooks.server)
             turns = Turns(create, server.pid, at_once)
             figures |= await turns.figures(rounds, name, what, where)
         for at_once in (1, AT_ONCE):  # last, as half a minute later these pods are given up
@@ -103,6 +97,14 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
         for each in (create, hooks, other):
             await each.close()
         return figures
+
+
+async def _quiet(*servers: Server) -> None:
+    """Wait until servers have done what they still had to do."""
+    begun = 0.0
+    while (worked := sum(processor_seconds(each.pid) for each in servers)) > begun + _QUIET_SECONDS:
+        begun = worked
+        await asyncio.sleep(1)
 
 
 _NUMBERS: Final = count()
@@ -152,7 +154,7 @@ class Hooks:
             "operation": "CREATE",
             "namespace": namespace,
             "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "object": _pod(namespace, spread, number),
+            "object": pod(namespace, spread, number),
         }
         assert self.session is not None
         body = orjson.dumps({"request": request})
@@ -188,7 +190,7 @@ class Creating:
 
     async def __call__(self, namespace: str, spread: str, number: int) -> None:
         """Create a pod."""
-        body = orjson.dumps(_pod(namespace, spread, number))
+        body = orjson.dumps(pod(namespace, spread, number))
         path = f"/api/v1/namespaces/{namespace}/pods"
         answer = await self._poster.post(f"{self._url}{path}", body, None)
         assert answer.status == 201, answer.body
@@ -288,11 +290,11 @@ def _without_limit(_number: int) -> tuple[str, str]:
 
 
 def _approved(number: int) -> tuple[str, str]:
-    return _APPROVED, f"spread-{number % 10}"
+    return APPROVED, f"spread-{number % 10}"
 
 
 def _unasked(number: int) -> tuple[str, str]:
-    return _PLAIN, f"spread-{number % 10}"
+    return PLAIN, f"spread-{number % 10}"
 
 
 def _latencies(at_once: int, taken: Latency) -> dict[str, Figure]:
@@ -304,105 +306,6 @@ def _latencies(at_once: int, taken: Latency) -> dict[str, Figure]:
 
 
 async def _load(http: aiohttp.ClientSession) -> None:
-    body = orjson.dumps(list(_objects()))
+    body = orjson.dumps(list(objects()))
     async with http.post("/_fakeapi/load", data=body) as answer:
         assert answer.status == 200, await answer.text()
-
-
-def _objects() -> Iterator[Document]:
-    definition = _ROOT / "deploy" / "crds" / "workloadspreads.apps.kruise.io.yaml"
-    yield yaml.safe_load(definition.read_text())
-    many = [f"many-{number}" for number in range(NAMESPACES)]
-    for namespace in (*many, "adaptive", "free", "hot", "others", "set"):
-        yield _namespace(namespace)
-    yield _namespace(_PLAIN, {"control-plane": "yes"})
-    yield _namespace(_APPROVED, {"control-plane": "yes", "approved": "yes"})
-    for namespace in many:
-        for number in range(SPREADS // NAMESPACES):
-            yield _spread(namespace, number)
-            yield _set(namespace, number)
-    for namespace, strategy in (("hot", "Fixed"), ("adaptive", "Adaptive")):
-        yield _spread(namespace, 0, {"type": strategy})
-        yield _set(namespace, 0)
-    yield _spread("set", 0)
-    yield _set("set", 0)
-    free = _spread("free", 0)
-    yield {**free, "spec": {**free["spec"], "subsets": free["spec"]["subsets"][1:]}}
-    yield _set("free", 0)
-    for number in range(NODES):
-        yield _node(f"node-{number}")
-    for number in range(PODS):
-        pod = _pod("others", "none", number)
-        yield {**pod, "spec": {**pod["spec"], "nodeName": f"node-{number % NODES}"}}
-
-
-def _namespace(name: str, labels: Document | None = None) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": labels or {}},
-    }
-
-
-def _spread(namespace: str, number: int, strategy: Document | None = None) -> Document:
-    expression = {"key": "zone", "operator": "In", "values": ["a"]}
-    term = {"matchExpressions": [expression]}
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "WorkloadSpread",
-        "metadata": {"name": f"spread-{number}", "namespace": namespace},
-        "spec": {
-            "targetRef": {**_TARGET, "name": f"spread-{number}"},
-            "subsets": [
-                {"name": "a", "maxReplicas": 1_000_000, "requiredNodeSelector": term},
-                {"name": "b"},
-            ],
-            **({"scheduleStrategy": strategy} if strategy else {}),
-        },
-    }
-
-
-def _set(namespace: str, number: int) -> Document:
-    name = f"spread-{number}"
-    template = {"metadata": {"labels": {"app": name}}, "spec": _pod(namespace, name, 0)["spec"]}
-    return {
-        **_TARGET,
-        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}-uid"},
-        "spec": {
-            "replicas": 100_000,
-            "selector": {"matchLabels": {"app": name}},
-            "template": template,
-        },
-    }
-
-
-_TARGET: Final = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
-
-
-def _node(name: str) -> Document:
-    allocatable = {"cpu": "64", "memory": "256Gi", "pods": "500"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"zone": "a"}},
-        "status": {"allocatable": allocatable, "capacity": allocatable},
-    }
-
-
-def _pod(namespace: str, owner: str, number: int) -> Document:
-    """Give a pod of the size that pods have."""
-    environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
-    container = {"name": "c", "image": "registry.example/c:1", "env": environment}
-    uid = f"{namespace}-{owner}-uid"
-    reference = {**_TARGET, "name": owner, "uid": uid, "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"pod-{number}",
-            "namespace": namespace,
-            "labels": {"app": owner},
-            "ownerReferences": [reference],
-        },
-        "spec": {"containers": [container]},
-    }
