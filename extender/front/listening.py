@@ -20,6 +20,7 @@ from extender.front.connections import Connection, Phase, Visit, Visits
 
 FINISH_SECONDS: Final = 10.0
 _MOST_HEADERS: Final = 64
+_TURNS_TO_COME_IN: Final = 2
 _LINGERING_SECONDS: Final = 2.0
 """How long a body is still read that nobody wants, so that the client gets to read its refusal."""
 
@@ -36,8 +37,22 @@ class Listening:
 
     async def finish(self) -> None:
         """Take no more connections, and let what is under way be finished."""
-        self._listener.close()
+        await _close(self._listener)
         await self._door.finish()
+
+
+async def _close(listener: asyncio.Server) -> None:
+    """Close a listener when all whom it has accepted have come in.
+
+    asyncio makes something of an accepted connection a turn of the loop later; if the listener has
+    been closed by then, it forgets the connection, and the client waits until the process ends.
+    """
+    loop = asyncio.get_running_loop()
+    for each in listener.sockets:
+        loop.remove_reader(each.fileno())
+    for _ in range(_TURNS_TO_COME_IN):
+        await asyncio.sleep(0)
+    listener.close()
 
 
 @asynccontextmanager

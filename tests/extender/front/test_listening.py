@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+from contextlib import suppress
+from typing import Final
 
 import pytest
 
@@ -16,6 +19,7 @@ from fakeapi.certificates import Authority
 from tests.extender.front.conftest import Papers
 from tests.extender.front.doors import ASKING, GET, Client, Door, open_door
 
+PATIENCE_SECONDS: Final = 20
 LIMITS = Limits(connections=2, header_kib=1, header_seconds=10, body_seconds=30, idle_seconds=120)
 
 
@@ -265,10 +269,29 @@ async def test_finishing_lets_an_answer_under_way_be_finished_and_nobody_else_in
         await client.send(ASKING[:-1])
         await door.until_all(Phase.BODY)
         finishing = asyncio.create_task(door.socket.finish())
-        await asyncio.sleep(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
         with pytest.raises(ConnectionError):
             await door.knock()
         await client.send(ASKING[-1:])
         assert "200 OK" in await client.answer()
         await finishing
         assert await client.ended()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_who_comes_as_it_finishes_is_not_left_waiting(turns: int) -> None:
+    """Whether answered or sent away: a caller that waits for nobody would wait for its deadline."""
+    async with open_door() as door:
+        coming = socket.create_connection(("127.0.0.1", door.port))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        finishing = asyncio.create_task(door.socket.finish())
+        client = Client(*await asyncio.open_connection(sock=coming))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            with suppress(ConnectionError):
+                await client.send(ASKING)
+            answer = await client.answer()
+            await finishing
+        assert answer == "" or "200 OK" in answer
+        client.close()
