@@ -80,8 +80,9 @@ def group(
             if not pod.belongs_to(spread):
                 left = left or _left(spread, pods, members.replicas, quirks)
                 own = _adopt(spread, pod, around, left, adopted)
-            subset = own.injection.subset if own.injection and own.belongs_to(spread) else ""
-            placed.setdefault(subset if subset in names else FAKE_SUBSET, []).append(own)
+            told = own.injection if own.belongs_to(spread) else None
+            known = told is not None and told.subset in names
+            placed.setdefault(told.subset if told and known else FAKE_SUBSET, []).append(own)
         versions[version] = placed
         for name, these in placed.items():
             subsets.setdefault(name, []).extend(these)
