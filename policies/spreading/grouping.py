@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from policies.model import Node
@@ -80,9 +81,7 @@ def group(
             if not pod.belongs_to(spread):
                 left = left or _left(spread, pods, members.replicas, quirks)
                 own = _adopt(spread, pod, around, left, adopted)
-            told = own.injection if own.belongs_to(spread) else None
-            known = told is not None and told.subset in names
-            placed.setdefault(told.subset if told and known else FAKE_SUBSET, []).append(own)
+            placed.setdefault(_subset_of(spread, own, names), []).append(own)
         versions[version] = placed
         for name, these in placed.items():
             subsets.setdefault(name, []).extend(these)
@@ -120,6 +119,11 @@ def _adopt(
     left[subset.name] -= 1
     adopted[pod.name] = subset
     return replace(pod, injection=Injection(spread.name, subset.name))
+
+
+def _subset_of(spread: Spread, pod: SpreadPod, names: AbstractSet[str]) -> str:
+    given = pod.injection if pod.belongs_to(spread) else None
+    return FAKE_SUBSET if given is None or given.subset not in names else given.subset
 
 
 def _left(spread: Spread, pods: Iterable[SpreadPod], replicas: int, quirks: Quirks) -> Counter[str]:
