@@ -44,12 +44,12 @@ class Link(NamedTuple):
 
 
 def pages() -> list[str]:
-    """Give the paths of all pages in the repository."""
+    """Return the paths of all pages in the repository."""
     return [*PAGES, *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 
 
 def links(page: str) -> Iterator[Link]:
-    """Give where a page of the repository leads, but for other sites."""
+    """Return where a page of the repository leads, but for other sites."""
     for found in _LINK.finditer((ROOT / page).read_text()):
         yield Link(_target(page, found["path"]), found["anchor"] or "")
 
@@ -62,7 +62,7 @@ def place(path: str) -> str:
 
 
 def rewritten(markdown: str, page: str) -> str:
-    """Give a page's text with its links as the site needs them."""
+    """Return a page's text with its links as the site needs them."""
     here = posixpath.dirname(place(page))
 
     def there(found: re.Match[str]) -> str:
@@ -75,7 +75,7 @@ def rewritten(markdown: str, page: str) -> str:
 
 
 def fetched(html: str) -> str:
-    """Give the first element of a page that is fetched from another site, or nothing."""
+    """Return the first element of a page that is fetched from another site, or nothing."""
     found = _FETCHED.search(html)
     return "" if found is None else found[0]
 

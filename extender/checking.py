@@ -89,7 +89,7 @@ def plain_faults(config: Config, place: Callable[[str], str]) -> Iterator[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host."""
+    """Return whether only this machine can reach a host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -89,7 +89,7 @@ class LiveCluster:
         self._touch(self._overlay.promise(promise))
 
     def snapshot(self) -> Snapshot:
-        """Give the current state; the same object as before if nothing has changed."""
+        """Return the current state; the same object as before if nothing has changed."""
         self._touch(self._overlay.expire(self._monotonic()))
         if self._changed:
             changed = frozenset(self._stale)
@@ -120,7 +120,7 @@ class LiveCluster:
         )
 
     def _repelling(self, states: Mapping[str, NodeState]) -> tuple[Pod, ...]:
-        """Give the repelling pods on known nodes; the same tuple if neither has changed."""
+        """Return the repelling pods on known nodes; the same tuple if neither has changed."""
         view, before = self.pods.repelling(), self._states
         same_nodes = all((name in states) == (name in before) for name in self._stale)
         if view is self._repelling_seen and same_nodes:

@@ -78,7 +78,7 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
 
 
 def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClass]:
-    """Give the PriorityClasses by name, with those that every cluster has."""
+    """Return the PriorityClasses by name, with those that every cluster has."""
     found = of_kind(manifests, "PriorityClass", decode_priority_class)
     return {
         **_SYSTEM_CLASSES,
@@ -87,7 +87,7 @@ def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClas
 
 
 def priority_of_class(raw: bytes, classes: Mapping[str, PriorityClass]) -> int | None:
-    """Give what a running pod's class says if the pod itself says nothing."""
+    """Return what a running pod's class says if the pod itself says nothing."""
     asked = _asked(raw)
     named = classes.get(asked.priorityClassName or "")
     return named.value if named is not None and asked.priority is None else None

@@ -258,7 +258,7 @@ def read_config(path: Path) -> ReadConfig:
 
 
 def filter_faults(config: Config) -> tuple[str, ...]:
-    """Give what is wrong with what changes kube-scheduler's filters."""
+    """Return what is wrong with what changes kube-scheduler's filters."""
     try:
         filters_of(config)
     except ConfigError as error:
@@ -267,7 +267,7 @@ def filter_faults(config: Config) -> tuple[str, ...]:
 
 
 def filters_of(config: Config) -> tuple[Filter, ...]:
-    """Give kube-scheduler's filters as its configuration changes them. Raises ConfigError."""
+    """Return kube-scheduler's filters as its configuration changes them. Raises ConfigError."""
     try:
         return configured(settings_of(config.managed_resources, config.plugin_config))
     except FieldError as error:
@@ -275,7 +275,7 @@ def filters_of(config: Config) -> tuple[Filter, ...]:
 
 
 def find_policy(name_or_path: str) -> Policy:
-    """Give a built-in policy by its name, or read one from a file. Raises ConfigError."""
+    """Return a built-in policy by its name, or read one from a file. Raises ConfigError."""
     if name_or_path in POLICIES:
         return POLICIES[name_or_path]
     path = Path(name_or_path)

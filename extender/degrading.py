@@ -48,15 +48,15 @@ class Degradation:
     substitutes: Mapping[tuple[Case, str], Substitute] = field(default_factory=dict)
 
     def deadline(self, verb: str) -> float:
-        """Give how long a call may take."""
+        """Return how long a call may take."""
         return self.deadlines.get(verb, 0.2)
 
     def substitute(self, case: Case, verb: str) -> Substitute:
-        """Give what stands in."""
+        """Return what stands in."""
         return self.substitutes.get((case, verb), Substitute.ERROR)
 
     def stand_ins(self, verbs: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-        """Give all that may stand in for a decision: verb, case and answer."""
+        """Return all that may stand in for a decision: verb, case and answer."""
         for verb in verbs:
             for case in Case:
                 yield verb, case.value, self.substitute(case, verb).value

@@ -89,7 +89,7 @@ def explain_preempt(
 
 
 def known_nodes(names: Sequence[str], snapshot: Snapshot, place: str) -> Sequence[str]:
-    """Give ``names``, all of them nodes of the cluster in ``place``. Raises UnknownNodeError."""
+    """Return ``names``, all of them nodes of the cluster in ``place``. Raises UnknownNodeError."""
     unknown = next((name for name in names if name not in snapshot.nodes), None)
     if unknown is not None:
         raise UnknownNodeError(f"--nodes: no node {unknown!r} in {place}")
@@ -97,7 +97,7 @@ def known_nodes(names: Sequence[str], snapshot: Snapshot, place: str) -> Sequenc
 
 
 def filter_document(decision: FilterDecision) -> FilterDocument:
-    """Give the JSON document of a filter decision."""
+    """Return the JSON document of a filter decision."""
     return {
         "feasible": sorted(decision.feasible),
         "rejected": _rejected(decision.rejected),
@@ -106,7 +106,7 @@ def filter_document(decision: FilterDecision) -> FilterDocument:
 
 
 def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
-    """Give the JSON document of a preemption decision."""
+    """Return the JSON document of a preemption decision."""
     chosen = None if decision.chosen is None else _candidate(decision.chosen)
     return {
         "eligible": decision.eligible,
@@ -125,7 +125,7 @@ def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
 
 
 def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
-    """Give the JSON document of a decision on a ReplicaSet's pods."""
+    """Return the JSON document of a decision on a ReplicaSet's pods."""
     return {
         "delete": [replica.name for replica in decision.victims],
         "order": [replica.name for replica in decision.order],

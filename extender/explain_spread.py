@@ -113,7 +113,7 @@ def explain_spread(
 
 
 def spread_document(explained: Explained) -> SpreadDocument:
-    """Give the JSON document of an explanation."""
+    """Return the JSON document of an explanation."""
     outcome = explained.outcome
     seconds = outcome.look_again_ns
     document: SpreadDocument = {

@@ -84,12 +84,12 @@ class _Sieve:
         return True
 
     def _is_something_else(self) -> bool:
-        """Tell whether not one field of the document is known: it is of another kind, then."""
+        """Return whether not one field of the document is known: it is of another kind, then."""
         known = frozenset(_names(self._type, self.document, ()))
         return not self._gone and known.isdisjoint(self.document)
 
     def _original(self, path: _Path) -> _Path:
-        """Give a path as it was before elements of lists were taken out."""
+        """Return a path as it was before elements of lists were taken out."""
         found: _Path = ()
         for step in path:
             if isinstance(step, int):
@@ -135,7 +135,7 @@ def _without(value: Any, path: _Path) -> object:
 
 
 def _names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]:
-    """Give the names allowed at a path: the fields of a struct, the values of an enumeration."""
+    """Return the names allowed at a path: the fields of a struct, the values of an enumeration."""
     kind = _plain(kind, value, path)
     if path:
         return _names_inside(kind, value, path[0], path[1:])

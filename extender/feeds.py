@@ -76,7 +76,7 @@ def informers(
     silence_seconds: float | None = None,
     log: Any = None,
 ) -> dict[str, Feed]:
-    """Give the informers that keep ``cluster`` current, by the plural of what they follow.
+    """Return the informers that keep ``cluster`` current, by the plural of what they follow.
 
     A watch that is silent for ``silence_seconds`` (None: however long) is opened anew. They write
     to ``log``, or to structlog's own.

@@ -109,7 +109,7 @@ def echo(args: FilterArgs) -> bytes:
 def _unknown(
     names: Sequence[str], decision: FilterDecision, snapshot: Snapshot
 ) -> dict[str, Rejection]:
-    """Give the names that were asked about and that no node has."""
+    """Return the names that were asked about and that no node has."""
     if len(decision.feasible) + len(decision.rejected) == len(names):
         return {}
     return {name: _NOT_KNOWN for name in names if name not in snapshot.nodes}
@@ -118,7 +118,7 @@ def _unknown(
 def _as_sent(
     nodes: Iterable[SentNode], snapshot: Snapshot
 ) -> tuple[dict[str, NodeState], dict[str, Rejection]]:
-    """Give the state of each node that was sent, and those that cannot be judged with the reason.
+    """Return the state of each node that was sent, and those that cannot be judged with the reason.
 
     A node is taken as it was sent, with the pods that are known to be there.
     """

@@ -134,7 +134,7 @@ class Metrics:
         self.spared.inc(len(answer.promised.spared))
 
     def text(self) -> bytes:
-        """Give everything in Prometheus's text format."""
+        """Return everything in Prometheus's text format."""
         return generate_latest(self.registry)
 
     def _start_requests(self, verb: str, other: int) -> None:

@@ -110,7 +110,7 @@ _VERB_REFUSALS: Final = {
 
 
 def document(path_prefixes: Iterable[str] = ()) -> bytes:
-    """Give the document in JSON; the verbs are also served below each prefix."""
+    """Return the document in JSON; the verbs are also served below each prefix."""
     refs, schemas = msgspec.json.schema_components(
         _TYPES, schema_hook=_any_value, ref_template="#/components/schemas/{name}"
     )

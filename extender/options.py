@@ -92,5 +92,5 @@ def show(
 
 
 def example(arguments: str) -> str:
-    """Give what the help of a command ends with."""
+    """Return what the help of a command ends with."""
     return f"Example: reprieve {arguments}"

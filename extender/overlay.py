@@ -56,7 +56,7 @@ class Overlay:
         return self._settle(pod.uid, ends_victim=departing, ends_nomination=self._has_moved_on(pod))
 
     def _has_moved_on(self, pod: Pod) -> bool:
-        """Tell whether the watch shows of a preemptor more than was known when it was promised."""
+        """Return whether the watch shows of a preemptor more than was known when it was promised."""
         promise = self._promises.get(pod.uid)
         if promise is None:
             return False

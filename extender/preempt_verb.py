@@ -76,7 +76,7 @@ def veto() -> bytes:
 
 
 def echo(args: PreemptArgs, rules: Rules) -> bytes:
-    """Give the offers back, as far as a release takes them; no guard looks at them.
+    """Return the offers back, as far as a release takes them; no guard looks at them.
 
     A victim without a UID, and a node without victims where these are errors, would void all.
     """

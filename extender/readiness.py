@@ -68,7 +68,7 @@ class Readiness:
         ]
 
     def ages(self) -> Mapping[str, float]:
-        """Give by kind how long ago the server was last heard of, in seconds."""
+        """Return by kind how long ago the server was last heard of, in seconds."""
         now = self.clock.monotonic()
         synced = ((kind, feed) for kind, feed in self.feeds.items() if feed.synced)
         return {kind: max(0.0, now - feed.last_heard) for kind, feed in synced}

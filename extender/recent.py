@@ -72,7 +72,7 @@ class Recent:
     def document(
         self, limit: int | None = None, pod: str | None = None, verb: str | None = None
     ) -> bytes:
-        """Give the newest ``limit`` records as JSON, newest first.
+        """Return the newest ``limit`` records as JSON, newest first.
 
         Only those of ``pod`` (namespace/name) and ``verb``, if given.
         """

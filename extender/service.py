@@ -80,7 +80,7 @@ class Service:
         self.metrics.start(VERBS, self.degradation.stand_ins(VERBS))
 
     def silence(self) -> float:
-        """Give the seconds since the server was last heard of on any watch."""
+        """Return the seconds since the server was last heard of on any watch."""
         return min(self.readiness.ages().values(), default=0.0)
 
     async def call(self, asked: Asked) -> Answered:
@@ -151,7 +151,7 @@ class Service:
         return Answered(body, tell)
 
     def scrape(self) -> bytes:
-        """Give the metrics with the gauges brought up to date."""
+        """Return the metrics with the gauges brought up to date."""
         gauges = self.metrics
         gauges.generation.set(self.cluster.snapshot().generation)
         gauges.promises.set(self.cluster.promises)
@@ -175,7 +175,7 @@ class Service:
             self.announcer.answered(answer)
 
     def _stand_in(self, case: Case, asked: Asked, why: str) -> Answered:
-        """Give what the configuration has stand in for a decision. Raises as :meth:`answer`."""
+        """Return what the configuration has stand in for a decision. Raises as :meth:`answer`."""
         verb, substitute = asked.verb, self.degradation.substitute(case, asked.verb)
         self.metrics.degraded.labels(verb, case.value, substitute.value).inc()
         asked.course.case, asked.course.substitute = case.value, substitute.value

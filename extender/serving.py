@@ -48,7 +48,7 @@ class Running:
             await feed.wait_settled()
 
     def is_idle(self) -> bool:
-        """Tell whether no call is under way."""
+        """Return whether no call is under way."""
         return self.visits.idle
 
 

@@ -30,7 +30,7 @@ class Table(Generic[T]):
         self.by_key: dict[str, T] = {}
 
     def view(self) -> tuple[T, ...]:
-        """Give all objects; the same tuple as before if none has changed."""
+        """Return all objects; the same tuple as before if none has changed."""
         if self._view is None:
             self._view = tuple(self.by_key.values())
         return self._view
@@ -89,7 +89,7 @@ class PodTable:
         self.by_key: dict[str, Pod | Unreadable] = {}
 
     def repelling(self) -> tuple[Pod, ...]:
-        """Give the bound pods with required anti-affinity; the same tuple if none has changed."""
+        """Return the bound pods with required anti-affinity; the same tuple if none has changed."""
         if self._repelling_view is None:
             self._repelling_view = tuple(self._repelling.values())
         return self._repelling_view

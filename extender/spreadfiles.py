@@ -51,7 +51,7 @@ class SpreadFiles:
         self._place = place
 
     def spread(self, key: str) -> WrittenSpread:
-        """Give the WorkloadSpread ``namespace/name``. Raises SpreadFileError."""
+        """Return the WorkloadSpread ``namespace/name``. Raises SpreadFileError."""
         named = [manifest for manifest in self._of_kind(_SPREAD) if _key(manifest) == key]
         if not named:
             raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._place}")
@@ -63,7 +63,7 @@ class SpreadFiles:
         return self._table(_SPREAD, decode_spread, lambda each: each.spread.key)
 
     def spreads_of(self, namespace: str) -> list[WrittenSpread]:
-        """Give the WorkloadSpreads of a namespace, by name."""
+        """Return the WorkloadSpreads of a namespace, by name."""
         found = [each for each in self.spreads.values() if each.spread.namespace == namespace]
         return sorted(found, key=lambda each: each.spread.name)
 
@@ -77,12 +77,12 @@ class SpreadFiles:
         )
 
     def workload_of(self, spread: Spread) -> Workload | None:
-        """Give the target of a WorkloadSpread; None if it is not there."""
+        """Return the target of a WorkloadSpread; None if it is not there."""
         reference = spread.target
         return None if reference is None else self.workload(reference.presumed, spread.namespace)
 
     def workload(self, identity: Identity, namespace: str) -> Workload | None:
-        """Give an object that may own pods; None if it is not there."""
+        """Return an object that may own pods; None if it is not there."""
         candidates = self._workloads(identity.kind, namespace, identity.name)
         return next((each for each in candidates if each.identity == identity), None)
 
@@ -99,7 +99,7 @@ class SpreadFiles:
         return Owners(found, whitelist=self.whitelist)
 
     def surroundings(self, spread: WrittenSpread) -> Surroundings:
-        """Give the nodes, and how a WorkloadSpread's patches compare with its pods."""
+        """Return the nodes, and how a WorkloadSpread's patches compare with its pods."""
 
         def patched(pod: SpreadPod, subset: Subset) -> bool:
             document = msgspec.json.decode(self._written_pods[f"{pod.namespace}/{pod.name}"])
@@ -170,7 +170,7 @@ def _read(manifest: Manifest, decode: Decode[T]) -> T:
 
 
 def _key(manifest: Manifest) -> str:
-    """Give ``namespace/name`` of an object, whatever else it is like."""
+    """Return ``namespace/name`` of an object, whatever else it is like."""
     named = unreadable(manifest.kind, manifest.raw, "")
     return f"{named.namespace or 'default'}/{named.name}"
 

@@ -7,7 +7,7 @@ import signal
 
 
 def told_to_stop() -> asyncio.Event:
-    """Give an event that SIGINT and SIGTERM set from now on."""
+    """Return an event that SIGINT and SIGTERM set from now on."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

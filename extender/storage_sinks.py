@@ -42,7 +42,7 @@ class StorageTable(Table[T]):
         self.unread: frozenset[Unread] = frozenset()
 
     def mapping(self) -> Mapping[str, T]:
-        """Give all objects by key; the same mapping as before if none has changed."""
+        """Return all objects by key; the same mapping as before if none has changed."""
         if self._mapping is None:
             self._mapping = dict(self.by_key)
         return self._mapping
@@ -92,7 +92,7 @@ class AttachmentTable(StorageTable[VolumeAttachment]):
         self._grouped: Mapping[str, tuple[VolumeAttachment, ...]] = {}
 
     def by_node(self) -> Mapping[str, tuple[VolumeAttachment, ...]]:
-        """Give each node's attachments; the same mapping as before if none has changed."""
+        """Return each node's attachments; the same mapping as before if none has changed."""
         if self._stale:
             grouped = {**self._grouped, **{name: self._there(name) for name in self._stale}}
             self._grouped = {name: there for name, there in grouped.items() if there}
@@ -136,7 +136,7 @@ class StorageTables:
         return {each.kind.value: len(each.by_key) for each in self._all()}
 
     def storage(self) -> Storage:
-        """Give the current state; the same object as before if nothing has changed."""
+        """Return the current state; the same object as before if nothing has changed."""
         if self._current is None:
             self._current = Storage(
                 claims=self.claims.mapping(),

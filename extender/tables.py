@@ -98,7 +98,7 @@ def _names(names: Sequence[str], separator: str = ", ") -> str:
 
 
 def plain_table(*columns: str) -> Table:
-    """Give a table without lines."""
+    """Return a table without lines."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -73,7 +73,7 @@ class Telemetry:
         span.end(epoch(outcome.ended))
 
     def _epoch(self) -> Callable[[float], int]:
-        """Give what turns monotonic seconds into nanoseconds since the epoch, as of now."""
+        """Return what turns monotonic seconds into nanoseconds since the epoch, as of now."""
         now_ns, now = self._clock.now_ns(), self._clock.monotonic()
         return lambda moment: now_ns - int((now - moment) * 1e9)
 
@@ -128,7 +128,7 @@ class _Heard(logging.Handler):
         self._said = self._said or record.getMessage()
 
     def take(self) -> str:
-        """Give what was said since the last time."""
+        """Return what was said since the last time."""
         said, self._said = self._said, ""
         return said
 

@@ -46,7 +46,7 @@ def load_spread(path: str) -> WrittenSpread:
 def spread_faults(
     written: WrittenSpread, files: SpreadFiles, quirks: Quirks, check_pod: PodCheck
 ) -> tuple[Fault, ...]:
-    """Give all that is wrong with a WorkloadSpread.
+    """Return all that is wrong with a WorkloadSpread.
 
     If the cluster has one of its name, it counts as a change of that one.
     """
@@ -60,7 +60,7 @@ def spread_faults(
 
 
 def validation_document(faults: Iterable[Fault]) -> ValidationDocument:
-    """Give the JSON document of a validation."""
+    """Return the JSON document of a validation."""
     errors: list[FaultDocument] = [
         {"field": fault.field, "message": fault.detail} for fault in faults
     ]
@@ -91,7 +91,7 @@ def patch_faults(
 
 
 def _template(workload: Document) -> Document:
-    """Give the pod template, with a volume for each claim that is made for a pod."""
+    """Return the pod template, with a volume for each claim that is made for a pod."""
     spec = workload.get("spec") or {}
     template = spec.get("template") or {}
     claims = [each.get("metadata") or {} for each in spec.get("volumeClaimTemplates") or ()]

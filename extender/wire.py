@@ -164,7 +164,7 @@ def _read_exactly(body: bytes) -> FilterRequest | None:
 
 
 def _written(body: bytes) -> memoryview | None:
-    """Give the list of names as it stands in a call, where it comes last, as kube-scheduler has it.
+    """Return the list of names as it stands in a call, where it comes last, as kube-scheduler has it.
 
     No text in JSON holds the key with its quotes bare, so the last one found is the key.
     """
@@ -252,7 +252,7 @@ T = TypeVar("T")
 
 
 def _sendable(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
-    """Give nodes that can be sent back; what nobody reads of them must be UTF-8, too."""
+    """Return nodes that can be sent back; what nobody reads of them must be UTF-8, too."""
     sent = tuple(nodes)
     for index, node in enumerate(sent):
         _understood(f"Nodes.items[{index}]", bytes(node).decode)
@@ -290,7 +290,7 @@ def _victims(
 
 
 def _respelled(victims: dict[str, dict[str, object] | None]) -> object:
-    """Give the victims with Go's names for their keys, whatever their casing.
+    """Return the victims with Go's names for their keys, whatever their casing.
 
     The keys of a pod itself stay: they are Kubernetes JSON, where ``uid`` is in lower case.
     """

@@ -28,7 +28,7 @@ class WorkloadIndex:
         self._stale.add(workload.namespace)
 
     def view(self) -> Mapping[str, tuple[Workload, ...]]:
-        """Give the workloads of each namespace; the same mapping as before if none has changed."""
+        """Return the workloads of each namespace; the same mapping as before if none has changed."""
         if self._stale:
             view = dict(self._view)
             for namespace in self._stale:

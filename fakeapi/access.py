@@ -88,7 +88,7 @@ class Access:
         return self.tls.authority.certificate.decode() if self.tls else ""
 
     def endpoint(self, url: str) -> Endpoint:
-        """Give the administrator's way to a server."""
+        """Return the administrator's way to a server."""
         credentials = _Token(self.token) if self.token else Anonymous()
         return Endpoint(url, credentials, self.tls.client if self.tls else None)
 
@@ -136,7 +136,7 @@ def create_tls(host: str) -> Tls:
 
 
 def load_chain(context: ssl.SSLContext, pem: bytes) -> None:
-    """Give a context its key and certificate (the ssl module takes them from files only)."""
+    """Return a context its key and certificate (the ssl module takes them from files only)."""
     with TemporaryDirectory(prefix="fakeapi-") as directory:
         path = Path(directory) / "pair.pem"
         path.touch(mode=0o600)

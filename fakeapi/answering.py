@@ -19,7 +19,7 @@ _SERVICE: Final = {"namespace": "reprieve-system", "name": "reprieve-webhooks"}
 
 
 def reception_of(api: Api) -> Reception:
-    """Give the place in which an API asks webhooks of its own process."""
+    """Return the place in which an API asks webhooks of its own process."""
 
     def attend(handlers: Handlers) -> Detach:
         return _attend(api, handlers)

@@ -59,7 +59,7 @@ class VirtualClock:
 
     @classmethod
     def like_the_host(cls) -> Self:
-        """Give a clock that shows the host's time and runs as the host's does, until told else."""
+        """Return a clock that shows the host's time and runs as the host's does, until told else."""
         host = SystemClock()
         return cls(host.now_ns(), 1.0, host)
 
@@ -207,7 +207,7 @@ async def settle() -> None:
 
 
 def _ready(loop: Any) -> deque[Any] | None:
-    """Give what the event loop is about to call; None if it is one that does not tell.
+    """Return what the event loop is about to call; None if it is one that does not tell.
 
     asyncio has no public way to ask whether anything is left to do, and guessing a number of turns
     would make time pass under whoever needs one more.

@@ -23,7 +23,7 @@ class Deadlines:
         self._next = 0.0
 
     def limit(self, seconds: float) -> Limit:
-        """Give an ``async with`` that raises TimeoutError once ``seconds`` have passed in it."""
+        """Return an ``async with`` that raises TimeoutError once ``seconds`` have passed in it."""
         return Limit(self, seconds)
 
     def begin(self, limit: Limit, seconds: float) -> None:

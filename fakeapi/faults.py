@@ -83,7 +83,7 @@ class Fault:
         return self._with(**{"from": start, "until": end})
 
     def document(self) -> dict[str, Any]:
-        """Give it as a plan in a file has it."""
+        """Return it as a plan in a file has it."""
         return {**self.fields, **({"match": dict(self.match)} if self.match else {})}
 
     def _with(self, **fields: Any) -> Fault:
@@ -99,7 +99,7 @@ class Fault:
 
 
 def fault(kind: str | int, **options: Any) -> Fault:
-    """Give a rule for a fault (``"drop"``, ``503`` …) with the options of its kind.
+    """Return a rule for a fault (``"drop"``, ``503`` …) with the options of its kind.
 
     Options are written in Python's manner: ``retry_after``, ``after_frames``.
     """
@@ -122,7 +122,7 @@ class FaultControl:
         self.ask("POST", document if seed is None else {"seed": seed, **document})
 
     def report(self) -> dict[str, Any]:
-        """Give the plan, each rule with how many requests it ``matched`` and ``injected``."""
+        """Return the plan, each rule with how many requests it ``matched`` and ``injected``."""
         return self.ask("GET", None)
 
     def end(self) -> dict[str, Any]:

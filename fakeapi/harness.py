@@ -110,7 +110,7 @@ class Cluster:
         return self.world.load(objects)
 
     def export(self) -> list[dict[str, Any]]:
-        """Give every object there is as a manifest; :meth:`load` brings them back."""
+        """Return every object there is as a manifest; :meth:`load` brings them back."""
         return self.world.export()
 
     def snapshot(self, name: str = "") -> str:
@@ -126,7 +126,7 @@ class Cluster:
         self.world.api.reset()
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.world.history(kind, namespace, name)
 
     def record(self, path: str | Path) -> AbstractContextManager[RecordingFile]:
@@ -161,7 +161,7 @@ class Cluster:
         return await replay(player, clock, head_start, before)
 
     def local_transport(self, agent: str = "") -> LocalTransport:
-        """Give a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
+        """Return a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
         return self.world.transport(agent)
 
 
@@ -212,7 +212,7 @@ class ServedCluster(Cluster):
         return self._access.write_kubeconfig(path, self.url)
 
     def fork(self, snapshot: str = "") -> ServedCluster:
-        """Give a cluster, not yet entered, that goes on from a snapshot, or from now.
+        """Return a cluster, not yet entered, that goes on from a snapshot, or from now.
 
         It has a free port and lets the same clients in. Raises StatusError (404).
         """
@@ -300,7 +300,7 @@ class FakeCluster(ServedCluster):
 
     @staticmethod
     def in_thread(**options: Any) -> ThreadedCluster[ServedCluster]:
-        """Give a cluster of the same options in a thread of its own, as a context manager."""
+        """Return a cluster of the same options in a thread of its own, as a context manager."""
         return ThreadedCluster(lambda: FakeCluster(**options))
 
     @staticmethod
@@ -318,7 +318,7 @@ class FakeCluster(ServedCluster):
         extender: str = "",
         upstream: str = "",
     ) -> ProcessCluster:
-        """Give a cluster in a process of its own, as a context manager.
+        """Return a cluster in a process of its own, as a context manager.
 
         ``kubelet`` and ``scheduler`` are the files of what simulated kubelets play, and of the
         scheduler's configuration.
@@ -353,7 +353,7 @@ class SocketlessCluster(Cluster):
         return self
 
     def fork(self, snapshot: str = "") -> SocketlessCluster:
-        """Give a cluster, not yet entered, that goes on from a snapshot, or from now.
+        """Return a cluster, not yet entered, that goes on from a snapshot, or from now.
 
         Its clock begins at the time that it is here. Raises StatusError (404).
         """

@@ -81,7 +81,7 @@ class HinderedWatch:
         return self.ending in ("reset", "abrupt")
 
     def read(self, limit: int) -> Sequence[bytes]:
-        """Give the next lines, about ``limit`` at most; the last may have been cut in two."""
+        """Return the next lines, about ``limit`` at most; the last may have been cut in two."""
         self._drained = False
         if self._over or self._silent():
             return []
@@ -92,7 +92,7 @@ class HinderedWatch:
         return self._give(limit)
 
     def due_bookmark(self) -> Sequence[bytes]:
-        """Give what there is when a bookmark is due: nothing if it must not overtake events."""
+        """Return what there is when a bookmark is due: nothing if it must not overtake events."""
         if self._over or not self._drained:
             return []
         for line in self._watch.due_bookmark():
@@ -249,7 +249,7 @@ def _ended(answer: Response, drop: Drop | None, cut: Cut | None) -> Outcome:
 
 
 def halved_bytes(whole: bytes) -> bytes:
-    """Give the first half, without the last byte at least."""
+    """Return the first half, without the last byte at least."""
     return whole[: len(whole) // 2]
 
 

@@ -120,7 +120,7 @@ class HookServer:
             await self._runner.cleanup()
 
     def reception(self, check_pod: PodCheck) -> Reception:
-        """Give the place that this server is for webhooks."""
+        """Return the place that this server is for webhooks."""
         return Reception(self._leads_to, self._attend, check_pod)
 
     def _leads_to(self, path: str) -> Document:

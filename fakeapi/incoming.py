@@ -67,7 +67,7 @@ class Incoming:
         return None
 
     def ended(self) -> Answer | None:
-        """Give the answer if the end of the connection is its end."""
+        """Return the answer if the end of the connection is its end."""
         self.keeps = False
         if self._status and self._length is None and self._chunks is None:
             return self._answer(self._arrived)

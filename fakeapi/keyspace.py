@@ -46,7 +46,7 @@ class KeySpace(Generic[V]):
         self._size = 0
 
     def copy(self) -> KeySpace[V]:
-        """Give a map of the same content; neither sees what is later written to the other."""
+        """Return a map of the same content; neither sees what is later written to the other."""
         other: KeySpace[V] = KeySpace.__new__(KeySpace)
         other._runs, other._firsts, other._size = self._runs, self._firsts, self._size
         other._list_owner = self._list_owner
@@ -61,13 +61,13 @@ class KeySpace(Generic[V]):
             yield from run.values
 
     def get(self, key: str) -> V | None:
-        """Give the value under ``key``."""
+        """Return the value under ``key``."""
         run = self._runs[self._run_of(key)]
         index = bisect_left(run.keys, key)
         return run.values[index] if index < len(run.keys) and run.keys[index] == key else None
 
     def between(self, low: str, high: str | None = None) -> list[V]:
-        """Give the values of the keys from ``low`` on that stand before ``high``, in order."""
+        """Return the values of the keys from ``low`` on that stand before ``high``, in order."""
         first = self._run_of(low)
         last = len(self._runs) - 1 if high is None else self._run_of(high)
         head, tail = self._runs[first], self._runs[last]
@@ -112,7 +112,7 @@ class KeySpace(Generic[V]):
         return max(0, bisect_right(self._firsts, key) - 1)
 
     def _own(self, position: int) -> _Run[V]:
-        """Give the run at ``position`` after making it, and the list, this map's own."""
+        """Return the run at ``position`` after making it, and the list, this map's own."""
         if self._list_owner is not self._owner:
             self._runs, self._firsts = self._runs[:], self._firsts[:]
             self._list_owner = self._owner

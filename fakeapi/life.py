@@ -71,7 +71,7 @@ class Life:
 
 
 def _attended(api: Api) -> Callable[[NodeAnswers], Callable[[], None]]:
-    """Give the way to have an API ask others what nodes answer."""
+    """Return the way to have an API ask others what nodes answer."""
 
     def attend(answers: NodeAnswers) -> Callable[[], None]:
         def answer(node: str, path: str, query: Mapping[str, str]) -> Response | None:

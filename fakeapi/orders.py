@@ -45,7 +45,7 @@ def read_orders(
 
 
 def elsewhere(outfit: SchedulerOutfit) -> tuple[str, ...]:
-    """Give the URLs of the extenders that a scheduler calls over HTTP."""
+    """Return the URLs of the extenders that a scheduler calls over HTTP."""
     extenders = outfit.configuration.extenders if outfit.configuration else ()
     inside = {prefix.rstrip("/") for prefix in outfit.extenders}
     urls = dict.fromkeys(each.url_prefix.rstrip("/") for each in extenders)

@@ -63,5 +63,5 @@ def contents(option: str, file: str) -> bytes:
 
 
 def named(file: str) -> str:
-    """Give what messages call a file."""
+    """Return what messages call a file."""
     return "standard input" if file == "-" else file

@@ -93,7 +93,7 @@ class Poster:
         return answer
 
     def _take(self, place: Place) -> _Connection | None:
-        """Give the connection that has been idle for the shortest time."""
+        """Return the connection that has been idle for the shortest time."""
         idle = self._idle.get(place, [])
         while idle:
             connection = idle.pop()

@@ -111,7 +111,7 @@ class ProcessCluster:
         self._ask("POST", "clock", advance=str(seconds))
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         told = self._ask("GET", "history", kind=kind, namespace=namespace, name=name)
         changes = [Change(c["version"], c["type"], c["object"]) for c in told["changes"]]
         return History(told["before"], changes)

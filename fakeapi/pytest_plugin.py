@@ -79,14 +79,14 @@ def _fake_cluster_in_thread() -> Iterator[ThreadedCluster[Any]]:
 
 @pytest.fixture
 def fake_cluster(request: pytest.FixtureRequest) -> AnyCluster:
-    """Give a new cluster: on the test's loop, or in a thread for a test that has none."""
+    """Return a new cluster: on the test's loop, or in a thread for a test that has none."""
     cluster: AnyCluster = request.getfixturevalue(f"_fake_cluster_{_place(request)}")
     return cluster
 
 
 @pytest.fixture
 def fake_cluster_factory(request: pytest.FixtureRequest) -> AsyncFactory | Factory:
-    """Give what makes clusters; they end with the test."""
+    """Return what makes clusters; they end with the test."""
     factory: AsyncFactory | Factory = request.getfixturevalue(
         f"_fake_cluster_factory_{_place(request)}"
     )

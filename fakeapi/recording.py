@@ -42,7 +42,7 @@ class StoreFollower:
         self._stop = self._api.store.tap(self._told)
 
     def resources(self) -> tuple[RecordedResource, ...]:
-        """Give what is followed at present."""
+        """Return what is followed at present."""
         return tuple(_recorded(kind) for kind in _stored(self._api))
 
     def end(self) -> None:
@@ -94,7 +94,7 @@ def record_world(
 
 
 def _stored(api: Api) -> list[Kind]:
-    """Give each resource's kind, that in which its objects are stored."""
+    """Return each resource's kind, that in which its objects are stored."""
     found: dict[str, Kind] = {}
     for kind in api.kinds.all:
         listed = {"list", "watch"} <= set(kind.verbs) and kind.resource not in UNTOLD

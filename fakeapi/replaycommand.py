@@ -175,7 +175,7 @@ def _hire(asked: _Asked, run: str, orders: dict[str, Any]) -> Reprieve | None:
 
 
 def _outsiders(orders: dict[str, Any]) -> tuple[str, ...]:
-    """Give the URLs of the extenders that are asked over HTTP; raises SchedulerError."""
+    """Return the URLs of the extenders that are asked over HTTP; raises SchedulerError."""
     from fakeapi.orders import elsewhere, read_orders
 
     told = orders["scheduler"], orders["extender"], orders.get("extenders"), orders["upstream"]

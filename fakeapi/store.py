@@ -149,21 +149,21 @@ class Store:
         self._taps: dict[object, Tap] = {}
 
     def stored(self, kind: Kind) -> Kind:
-        """Give the kind in which objects are stored: here always their own."""
+        """Return the kind in which objects are stored: here always their own."""
         return kind
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Give the newest entry under ``key``."""
+        """Return the newest entry under ``key``."""
         return self._table(kind).objects.get(key)
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
-        """Give the present entries in key order, of one namespace or all, from ``start`` on."""
+        """Return the present entries in key order, of one namespace or all, from ``start`` on."""
         return _span(self._table(kind).objects, namespace, start)
 
     def entries_at(
         self, kind: Kind, version: int, namespace: str = "", start: str = ""
     ) -> Sequence[Entry]:
-        """Give the entries as they were at ``version``; raises ExpiredError."""
+        """Return the entries as they were at ``version``; raises ExpiredError."""
         later = self.since(kind, version)
         if not later:
             return self.entries(kind, namespace, start)
@@ -224,7 +224,7 @@ class Store:
         return entry
 
     def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
-        """Give the events after ``version``, at most ``limit``; raises ExpiredError.
+        """Return the events after ``version``, at most ``limit``; raises ExpiredError.
 
         A version that is yet to come was given by a server that ran before: what it stood for is
         gone, too.
@@ -236,7 +236,7 @@ class Store:
         return table.events[first : None if limit is None else first + limit]
 
     def history(self) -> Sequence[Event]:
-        """Give every event that is still known, of all resources, in order of version."""
+        """Return every event that is still known, of all resources, in order of version."""
         return list(merge(*(table.events for table in self._tables.values()), key=_version))
 
     def compact(self, version: int) -> None:
@@ -247,7 +247,7 @@ class Store:
             table.floor = max(table.floor, self._floor)
 
     def floor(self, kind: Kind) -> int:
-        """Give the oldest version since which the events of ``kind`` are known."""
+        """Return the oldest version since which the events of ``kind`` are known."""
         return self._table(kind).floor
 
     def clear(self) -> None:
@@ -255,7 +255,7 @@ class Store:
         self.restore(Store())
 
     def fork(self) -> Store:
-        """Give a store of the same content, version and history that goes its own way."""
+        """Return a store of the same content, version and history that goes its own way."""
         other = Store(self._history)
         other.version, other._floor = self.version, self._floor
         other._tables = {name: table.fork() for name, table in self._tables.items()}
@@ -274,7 +274,7 @@ class Store:
         self._tell(None)
 
     def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002
-        """Give entries in the form of a kind: here always as they are."""
+        """Return entries in the form of a kind: here always as they are."""
         return entries
 
     def listen(self, kind: Kind, wake: Listener) -> Callable[[], None]:
@@ -349,7 +349,7 @@ def _version(event: Event) -> int:
 
 
 def _span(objects: KeySpace[Entry], namespace: str, start: str) -> Sequence[Entry]:
-    """Give the entries in ``namespace`` ("" is all) whose keys do not stand before ``start``."""
+    """Return the entries in ``namespace`` ("" is all) whose keys do not stand before ``start``."""
     if not namespace:
         return objects.between(start)
     return objects.between(max(start, f"{namespace}/"), f"{namespace}0")  # "0" follows "/"

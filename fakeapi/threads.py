@@ -66,11 +66,11 @@ class Served(Protocol):
         ...
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Give what has happened."""
+        """Return what has happened."""
         ...
 
     def fork(self, snapshot: str = "") -> AbstractAsyncContextManager[Any]:
-        """Give a cluster that goes on from a snapshot, or from now."""
+        """Return a cluster that goes on from a snapshot, or from now."""
         ...
 
 
@@ -139,7 +139,7 @@ class ThreadedCluster(Generic[S]):
         self.call(lambda cluster: cluster.reset())
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.call(lambda cluster: cluster.history(kind, namespace, name))
 
     def advance(self, seconds: float) -> None:
@@ -148,7 +148,7 @@ class ThreadedCluster(Generic[S]):
         asyncio.run_coroutine_threadsafe(clock.advance(seconds), self._loop).result()
 
     def fork(self, snapshot: str = "") -> ThreadedCluster[Any]:
-        """Give a cluster, not yet entered, that goes on from a snapshot, or from now."""
+        """Return a cluster, not yet entered, that goes on from a snapshot, or from now."""
         forked = self.call(lambda cluster: cluster.fork(snapshot))
         return ThreadedCluster(lambda: forked)
 

@@ -42,7 +42,7 @@ _NO_QUERY: Final[Mapping[str, str]] = {}
 
 
 def watch_timeout(watch: Watched, rng: Random) -> float:
-    """Give how long a watch may last, in seconds."""
+    """Return how long a watch may last, in seconds."""
     return watch.timeout_seconds or LEAST_TIMEOUT_SECONDS * (1 + rng.random())
 
 
@@ -65,7 +65,7 @@ class WatchFeed:
         self._woken.set()
 
     async def batches(self) -> AsyncGenerator[Sequence[bytes], None]:
-        """Give lines (each with its newline) in batches that are never empty."""
+        """Return lines (each with its newline) in batches that are never empty."""
         deadline = self._clock.monotonic() + self._timeout
         cancel = self._watch.listen(self._woken.set)
         alarm = _Alarm(self._clock, self._woken)
@@ -92,7 +92,7 @@ class WatchFeed:
         return self._watch.read(BATCH)
 
     def _next_due(self, deadline: float) -> float:
-        """Give when to wake without an event: for a bookmark, or for the end."""
+        """Return when to wake without an event: for a bookmark, or for the end."""
         now = self._clock.monotonic()
         if not self._watch.bookmarks:
             return deadline
@@ -218,11 +218,11 @@ class LocalStream:
         self._lines = lines
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Give whole lines without their newline."""
+        """Return whole lines without their newline."""
         return self._lines
 
     async def read(self) -> bytes:
-        """Give the body, cut after MAX_ERROR_BODY_BYTES."""
+        """Return the body, cut after MAX_ERROR_BODY_BYTES."""
         return self._body[: kube.MAX_ERROR_BODY_BYTES]
 
 

@@ -69,7 +69,7 @@ class Errands:
         self._deadlines = Deadlines(clock)
 
     async def run(self, act: Callable[[], T]) -> T:
-        """Give what ``act`` gives once every call that it needs has been made."""
+        """Return what ``act`` gives once every call that it needs has been made."""
         attempts = Attempts()
         while True:
             try:
@@ -144,7 +144,7 @@ async def post(call: OutCall) -> bytes:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
-    """Give what connections are checked by; raises OutCallError."""
+    """Return what connections are checked by; raises OutCallError."""
     try:
         return ssl.create_default_context(cadata=ca_bundle.decode() if ca_bundle else None)
     except (ssl.SSLError, ValueError):

@@ -63,7 +63,7 @@ class World:
         return self.api.load(flatten(copies))
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Give what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return read_history(self.api.store, find_kind(self.api.kinds, kind), namespace, name)
 
     @property
@@ -72,20 +72,20 @@ class World:
         return tuple(self.management.requests)
 
     def transport(self, agent: str = "") -> LocalTransport:
-        """Give a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
+        """Return a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
         record, faults = self.management.requests.append, self.management.faults
         return LocalTransport(self.api, self.clock, self.rng, record, faults, agent)
 
     def inner_transport(self, agent: str = "") -> LocalTransport:
-        """Give a transport for what belongs to the world itself: its requests are not recorded."""
+        """Return a transport for what belongs to the world itself: its requests are not recorded."""
         return LocalTransport(self.api, self.clock, self.rng, agent=agent)
 
     def export(self) -> list[dict[str, Any]]:
-        """Give every object there is as a manifest; :meth:`load` brings them back."""
+        """Return every object there is as a manifest; :meth:`load` brings them back."""
         return export(self.api.store, self.api.kinds)
 
     def fork(self, snapshot: str = "", clock: Clock | None = None) -> World:
-        """Give a world that goes on from a snapshot, or from now; raises StatusError (404).
+        """Return a world that goes on from a snapshot, or from now; raises StatusError (404).
 
         It lives by ``clock``, or by this world's.
         """
@@ -113,7 +113,7 @@ def create_world(
     quirks: Quirks = FIXED,
     scheduler: SchedulerOutfit | None = None,
 ) -> World:
-    """Give an empty world; ``history`` is how many events of a resource it replays."""
+    """Return an empty world; ``history`` is how many events of a resource it replays."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
     scheduler = scheduler or SchedulerOutfit()
@@ -127,12 +127,12 @@ def create_api(
     history: int = DEFAULT_HISTORY,
     release: Release = DEFAULT_RELEASE,
 ) -> Api:
-    """Give an API over an empty store; ``history`` is how many events of a resource it replays."""
+    """Return an API over an empty store; ``history`` is how many events of a resource it replays."""
     return Api(Store(history), _sources(clock, rng), release=release)
 
 
 def copy_dice(rng: Random) -> Random:
-    """Give dice that will fall as ``rng`` will."""
+    """Return dice that will fall as ``rng`` will."""
     copy = Random()  # noqa: S311 - repeatable, and nothing here is secret
     copy.setstate(rng.getstate())
     return copy

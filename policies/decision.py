@@ -218,7 +218,7 @@ class PreemptionDecision:
 
 
 def needless(filtering: FilterDecision) -> PreemptionDecision:
-    """Give the decision for a pod that fits somewhere already: nobody has to go."""
+    """Return the decision for a pod that fits somewhere already: nobody has to go."""
     return PreemptionDecision(
         filtering.pod,
         eligible=True,

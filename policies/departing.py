@@ -14,12 +14,12 @@ from policies.model import Pod, Snapshot
 
 
 def reach_far(pod: Pod, snapshot: Snapshot) -> bool:
-    """Tell whether departing pods can matter to other nodes than their own: to anti-affinity."""
+    """Return whether departing pods can matter to other nodes than their own: to anti-affinity."""
     return bool(pod.anti_affinity or snapshot.repelling)
 
 
 def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
-    """Give the snapshot without the departing pods on some nodes; itself if there are none."""
+    """Return the snapshot without the departing pods on some nodes; itself if there are none."""
     departing = {
         name: [pod for pod in snapshot.nodes[name].pods if pod.departing] for name in names
     }

@@ -55,7 +55,7 @@ _EBS_ADDRESS = re.compile(r"aws://[^/]*/+(vol-[^/?#]*)/*(?:[?#].*)?")
 
 
 def migrates(plugin: str, node: CsiNode | None, release: Release) -> bool:
-    """Tell whether the plugin's volumes count as its driver's on ``node`` (None: no CSINode)."""
+    """Return whether the plugin's volumes count as its driver's on ``node`` (None: no CSINode)."""
     if node is None or plugin not in _SUCCESSORS:
         return False
     if plugin != PORTWORX or release.portworx is PortworxMigration.ALWAYS:
@@ -64,14 +64,14 @@ def migrates(plugin: str, node: CsiNode | None, release: Release) -> bool:
 
 
 def is_translated(plugin: str, node: CsiNode | None, release: Release) -> bool:
-    """Tell whether the plugin's volumes are reached from ``node`` as its driver says."""
+    """Return whether the plugin's volumes are reached from ``node`` as its driver says."""
     if node is None or plugin not in _SUCCESSORS or plugin not in node.migrated:
         return False
     return plugin != PORTWORX or release.portworx is not PortworxMigration.OFF
 
 
 def is_in_tree(plugin: str) -> bool:
-    """Tell whether ``plugin`` is an in-tree plugin that has a translation."""
+    """Return whether ``plugin`` is an in-tree plugin that has a translation."""
     return plugin in _SUCCESSORS or plugin in _NOT_TRANSLATED
 
 
@@ -81,7 +81,7 @@ def successor(plugin: str) -> str:
 
 
 def translated(disk: Disk, zones: str = "") -> CsiVolume | None:
-    """Give the disk as its driver knows it; None if it has none, or the disk's name makes no sense.
+    """Return the disk as its driver knows it; None if it has none, or the disk's name makes no sense.
 
     ``zones`` is a persistent volume's zone label, which a GCE disk's handle depends on.
     """

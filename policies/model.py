@@ -85,7 +85,7 @@ class AffinityTerm:
     topology_key: str
 
     def matches(self, pod: Pod, namespaces: Mapping[str, Labels]) -> bool:
-        """Tell whether the term speaks of ``pod``; ``namespaces`` maps names to labels."""
+        """Return whether the term speaks of ``pod``; ``namespaces`` maps names to labels."""
         if self.selector is None or not self.selector.matches(pod.labels):
             return False
         if pod.namespace in self.namespaces:
@@ -165,7 +165,7 @@ class Pod:
         return self.terminating or self.promised
 
     def concerns(self, managed: frozenset[str]) -> bool:
-        """Tell whether an extender that manages these resources is asked about the pod.
+        """Return whether an extender that manages these resources is asked about the pod.
 
         None managed means every pod. Source: IsInterested in pkg/scheduler/extender.go.
         """
@@ -221,7 +221,7 @@ class NodeState:
     unreadable: tuple[str, ...] = ()
 
     def with_pod(self, pod: Pod) -> NodeState:
-        """Give the same node with ``pod`` on it as well."""
+        """Return the same node with ``pod`` on it as well."""
         return replace(
             self,
             pods=(*self.pods, pod),
@@ -230,7 +230,7 @@ class NodeState:
         )
 
     def without(self, gone: Iterable[Pod]) -> NodeState:
-        """Give the same node without the pods ``gone``, told apart by UID.
+        """Return the same node without the pods ``gone``, told apart by UID.
 
         As upstream, a port becomes free with the first pod that gives it up, even if another pod,
         bound past the scheduler, has it too.

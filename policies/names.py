@@ -53,7 +53,7 @@ class Packed(Sequence[str]):
         return repr(self.names())
 
     def names(self) -> tuple[str, ...]:
-        """Give the names as strings, which are made when first asked for."""
+        """Return the names as strings, which are made when first asked for."""
         if self._read is None:
             between = str(self.text[2:-2], "ascii").split('","')
             self._read = tuple(between) if len(self) else ()
@@ -68,7 +68,7 @@ class Places:
         self._slots = index(known.text, known.begins)
 
     def of(self, wanted: Packed) -> bytes | None:
-        """Give the place of each name, int64; None if one is not known, or comes twice."""
+        """Return the place of each name, int64; None if one is not known, or comes twice."""
         known = self._known
         return find(self._slots, known.text, known.begins, wanted.text, wanted.begins)
 

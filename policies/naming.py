@@ -59,7 +59,7 @@ _FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
 
 @lru_cache(maxsize=_REMEMBERED)
 def label_key_faults(key: str) -> tuple[str, ...]:
-    """Give all that is wrong with a label's or annotation's key: a DNS prefix, a slash, a name."""
+    """Return all that is wrong with a label's or annotation's key: a DNS prefix, a slash, a name."""
     prefix, slash, name = key.rpartition("/")
     if prefix.count("/"):
         return (f"a valid label key {_NAME_RULE} {_KEY_FORM}",)
@@ -77,7 +77,7 @@ def label_key_faults(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def label_value_faults(value: str) -> tuple[str, ...]:
-    """Give all that is wrong with a label's value."""
+    """Return all that is wrong with a label's value."""
     faults = []
     if len(value) > _MAX_LABEL:
         faults.append(f"must be no more than {_MAX_LABEL} bytes")

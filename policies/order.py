@@ -51,7 +51,7 @@ class Order(Generic[T]):
     last_name: str
 
     def key(self, item: T) -> tuple[tuple[int, ...], str]:
-        """Give what ``item`` is sorted by."""
+        """Return what ``item`` is sorted by."""
         return tuple([criterion.key(item) for criterion in self.criteria]), self.last(item)
 
     def sort(self, items: Iterable[T]) -> list[T]:
@@ -81,7 +81,7 @@ class Stage(Generic[T]):
     stop: Coarse[T] | None
 
     def key(self, item: T) -> tuple[int, ...]:
-        """Give what the criteria see of ``item``."""
+        """Return what the criteria see of ``item``."""
         return tuple([criterion.key(item) for criterion in self.criteria])
 
 
@@ -125,7 +125,7 @@ class StoppingOrder(Generic[T]):
         return self._sorted(items, self.stages())
 
     def stages(self) -> tuple[Stage[T], ...]:
-        """Give the criteria up to each stop, and those that are left."""
+        """Return the criteria up to each stop, and those that are left."""
         stages: list[Stage[T]] = []
         begun = 0
         for end, criterion in enumerate(self.criteria, 1):

@@ -19,7 +19,7 @@ PRIORITY_SHIFT = 2**31
 
 
 def started(pod: Pod) -> int:
-    """Give when a pod started, in nanoseconds; one that has not is taken for the youngest."""
+    """Return when a pod started, in nanoseconds; one that has not is taken for the youngest."""
     return _NOT_STARTED if pod.started_ns is None else pod.started_ns
 
 
@@ -94,7 +94,7 @@ class Policy:
     guards: tuple[Guard, ...] = ()
 
     def guard_of(self, pod: Pod) -> Guard | None:
-        """Give the first guard that protects ``pod``."""
+        """Return the first guard that protects ``pod``."""
         return next((guard for guard in self.guards if guard.protects(pod)), None)
 
 

@@ -59,7 +59,7 @@ def ineligibility(pod: Pod, snapshot: Snapshot, nominated_status: Rejection | No
 
 
 def terminating_by_preemption(pod: Pod) -> bool:
-    """Tell whether ``pod`` is on its way out because kube-scheduler evicted it, or will be."""
+    """Return whether ``pod`` is on its way out because kube-scheduler evicted it, or will be."""
     return pod.promised or (pod.terminating and pod.preempted)
 
 
@@ -78,7 +78,7 @@ class Coverage:
     )
 
     def of(self, pod: Pod) -> tuple[DisruptionBudget, ...]:
-        """Give the budgets that cover ``pod``, in their order."""
+        """Return the budgets that cover ``pod``, in their order."""
         key = (pod.namespace, frozenset(pod.labels.items()))
         found = self._found.get(key)
         if found is None:
@@ -112,7 +112,7 @@ def group_by_budget(pods: Iterable[Pod], coverage: Coverage) -> BudgetGroups:
 
 
 def covers(budget: DisruptionBudget, pod: Pod, release: Release) -> bool:
-    """Tell whether ``budget`` speaks of ``pod``."""
+    """Return whether ``budget`` speaks of ``pod``."""
     if budget.namespace != pod.namespace or budget.selector is None:
         return False
     if release.empty_selector is EmptySelector.NOTHING and (
@@ -130,12 +130,12 @@ class Trial:
     node: NodeState
 
     def removing(self, pod: Pod) -> Trial:
-        """Give the trial without ``pod``."""
+        """Return the trial without ``pod``."""
         node = self.node.without((pod,))
         return Trial(self.pipeline.removing(pod, node), node)
 
     def adding(self, pod: Pod) -> Trial:
-        """Give the trial with ``pod`` put back."""
+        """Return the trial with ``pod`` put back."""
         node = self.node.with_pod(pod)
         return Trial(self.pipeline.adding(pod, node), node)
 

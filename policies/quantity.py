@@ -36,7 +36,7 @@ class QuantityError(ValueError):
 
 
 def parse_quantity(text: str) -> int:
-    """Give ``text`` in nanos, rounded away from zero to a whole nano.
+    """Return ``text`` in nanos, rounded away from zero to a whole nano.
 
     Raises QuantityError if it isn't a quantity: empty, a wrong suffix, spaces, no digits.
     """
@@ -56,12 +56,12 @@ def parse_quantity(text: str) -> int:
 
 
 def units(nanos: int) -> int:
-    """Give a quantity in whole units (bytes, cores, pods), rounded up."""
+    """Return a quantity in whole units (bytes, cores, pods), rounded up."""
     return -(-nanos // NANOS)
 
 
 def milli(nanos: int) -> int:
-    """Give a quantity in thousandths (milliCPU), rounded up."""
+    """Return a quantity in thousandths (milliCPU), rounded up."""
     return -(-nanos // 10**6)
 
 

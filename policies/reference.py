@@ -171,7 +171,7 @@ def post_filter(
 
 
 def nominated_status(pod: Pod, statuses: Mapping[str, Rejection], rules: Rules) -> Rejection | None:
-    """Give what filtering said of the nominated node; what it said nothing of may be hopeless.
+    """Return what filtering said of the nominated node; what it said nothing of may be hopeless.
 
     Without a status is a node that passed kube-scheduler's filters, if then an extender dropped it.
     """

@@ -81,7 +81,7 @@ def spec_total(pod: PodResources) -> Amounts:
 
 
 def is_pod_level(name: str) -> bool:
-    """Tell whether a pod as a whole may ask for a resource (IsSupportedPodLevelResource)."""
+    """Return whether a pod as a whole may ask for a resource (IsSupportedPodLevelResource)."""
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
@@ -96,7 +96,7 @@ def as_resources(amounts: Amounts) -> Resources:
 
 
 def is_extended(name: str) -> bool:
-    """Tell whether a resource is an extended one, such as ``example.com/gpu``.
+    """Return whether a resource is an extended one, such as ``example.com/gpu``.
 
     Source: IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go; names are valid already.
     """
@@ -104,7 +104,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Tell whether a resource is counted by name: extended, huge pages, attachable volumes.
+    """Return whether a resource is counted by name: extended, huge pages, attachable volumes.
 
     Source: IsScalarResourceName in pkg/scheduler/util/utils.go. Names are validated by the API
     server, so only the families are told apart here.

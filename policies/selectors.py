@@ -46,7 +46,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Tell whether ``labels`` pass this test."""
+        """Return whether ``labels`` pass this test."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -71,7 +71,7 @@ class LabelSelector:
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Tell whether ``labels`` pass every requirement."""
+        """Return whether ``labels`` pass every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
@@ -83,7 +83,7 @@ class NodeSelectorTerm:
     fields: tuple[Requirement, ...] = ()
 
     def matches(self, name: str, labels: Labels) -> bool:
-        """Tell whether a node called ``name`` with ``labels`` passes; an empty term never does."""
+        """Return whether a node called ``name`` with ``labels`` passes; an empty term never does."""
         if not self.labels and not self.fields:
             return False
         fields = {"metadata.name": name}
@@ -92,7 +92,7 @@ class NodeSelectorTerm:
         )
 
     def named(self) -> frozenset[str] | None:
-        """Give the only node names that can pass, or None if this term names none."""
+        """Return the only node names that can pass, or None if this term names none."""
         named = [
             set(r.values) for r in self.fields if r.key == "metadata.name" and r.operator == "In"
         ]
@@ -106,11 +106,11 @@ class NodeSelector:
     terms: tuple[NodeSelectorTerm, ...] = ()
 
     def matches(self, name: str, labels: Labels) -> bool:
-        """Tell whether a node called ``name`` with ``labels`` passes some term."""
+        """Return whether a node called ``name`` with ``labels`` passes some term."""
         return any(term.matches(name, labels) for term in self.terms)
 
     def named(self) -> frozenset[str] | None:
-        """Give the only node names that can pass, or None if some term names none.
+        """Return the only node names that can pass, or None if some term names none.
 
         An empty set means that every term contradicts itself.
         """
@@ -144,7 +144,7 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Tell whether this toleration covers ``taint``.
+        """Return whether this toleration covers ``taint``.
 
         The numeric operators Gt and Lt (alpha, off by default in every release so far) match
         nothing.
@@ -159,7 +159,7 @@ class Toleration:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """Give the first taint that forbids scheduling and that no toleration covers."""
+    """Return the first taint that forbids scheduling and that no toleration covers."""
     for taint in taints:
         if taint.forbids_scheduling and not any(t.tolerates(taint) for t in tolerations):
             return taint

@@ -48,7 +48,7 @@ class Format(Enum):
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """Give a quantity's canonical spelling; raises ValueError (with upstream's words)."""
+    """Return a quantity's canonical spelling; raises ValueError (with upstream's words)."""
     stripped = text.strip()
     try:
         nanos = parse_quantity(stripped)
@@ -79,7 +79,7 @@ def format_of(text: str) -> Format:
 
 
 def spell(nanos: int, form: Format) -> str:
-    """Give the canonical spelling of an amount of nanos."""
+    """Return the canonical spelling of an amount of nanos."""
     sign, amount = ("-", -nanos) if nanos < 0 else ("", nanos)
     if form is Format.BINARY and amount >= 1024 * NANOS and not amount % NANOS:
         return sign + _binary(amount // NANOS)
@@ -121,7 +121,7 @@ def _decimal(nanos: int, form: Format) -> str:
 
 
 def _binary_is_kept(text: str) -> bool:
-    """Tell whether the spelling stays: few digits, no fraction, and not a multiple of eight."""
+    """Return whether the spelling stays: few digits, no fraction, and not a multiple of eight."""
     whole, fraction, suffix = _parts(text)
     exponent = 10 * (_BINARY.index(suffix) + 1)
     spare = 15 - len(whole) - exponent * 3 // 10 - 1
@@ -130,7 +130,7 @@ def _binary_is_kept(text: str) -> bool:
 
 
 def _decimal_is_kept(text: str) -> bool:
-    """Tell whether the spelling stays: few digits, none of them to spare, a suffix that fits."""
+    """Return whether the spelling stays: few digits, none of them to spare, a suffix that fits."""
     if text == "0":
         return True
     whole, fraction, suffix = _parts(text)

@@ -230,11 +230,11 @@ class Storage:
     unread: frozenset[Unread] = frozenset()
 
     def knows(self, kind: Kind, key: str) -> bool:
-        """Tell whether the object's absence would mean that it does not exist."""
+        """Return whether the object's absence would mean that it does not exist."""
         return kind not in self.unknown and Unread(kind, key) not in self.unread
 
     def knows_behind(self, claim: PersistentVolumeClaim) -> bool:
-        """Tell whether what the claim stands for can be seen: its volume, or else its class."""
+        """Return whether what the claim stands for can be seen: its volume, or else its class."""
         if claim.volume:
             return self.knows(Kind.VOLUMES, claim.volume)
         return not claim.storage_class or self.knows(Kind.CLASSES, claim.storage_class)

@@ -150,7 +150,7 @@ NEWEST = RELEASES["1.38"]
 
 
 def release(version: str) -> Release:
-    """Give the rules of ``version``: "1.34", "v1.34" or "1.34.2". Raises UnknownReleaseError."""
+    """Return the rules of ``version``: "1.34", "v1.34" or "1.34.2". Raises UnknownReleaseError."""
     minor = ".".join(version.removeprefix("v").split(".")[:2])
     if minor not in RELEASES:
         known = ", ".join(RELEASES)

@@ -31,7 +31,7 @@ _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 def unfit(
     nodes: int, conflict: Rejection | None, reasons: Mapping[Reason, int], release: Release
 ) -> str:
-    """Give the event's first sentence: how many of ``nodes`` nodes were refused for which reason.
+    """Return the event's first sentence: how many of ``nodes`` nodes were refused for which reason.
 
     A ``conflict``, which no node can heal, stands alone.
     """
@@ -46,7 +46,7 @@ def unfit(
 
 
 def before_preemption(filtering: FilterDecision, snapshot: Snapshot, release: Release) -> str:
-    """Give what the second sentence begins with if preemption is of no use.
+    """Return what the second sentence begins with if preemption is of no use.
 
     The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
     """
@@ -54,12 +54,12 @@ def before_preemption(filtering: FilterDecision, snapshot: Snapshot, release: Re
 
 
 def ineligible(reason: str, first: str) -> str:
-    """Give the second sentence for a pod that may not preempt; it begins with ``first``."""
+    """Return the second sentence for a pod that may not preempt; it begins with ``first``."""
     return f"{first}{_PREFIX}{reason}"
 
 
 def placed(best: Candidate, release: Release) -> str:
-    """Give the second sentence for a pod that a place was found for; most releases have none."""
+    """Return the second sentence for a pod that a place was found for; most releases have none."""
     if not release.announces_placement:
         return ""
     return (
@@ -71,7 +71,7 @@ def placed(best: Candidate, release: Release) -> str:
 def helpless(
     nodes: int, tried: int, reasons: Mapping[Reason, int], errors: Sequence[str], first: str
 ) -> str:
-    """Give the second sentence where no candidate was found among ``nodes`` nodes.
+    """Return the second sentence where no candidate was found among ``nodes`` nodes.
 
     ``reasons`` counts why the ``tried`` ones failed; the others were beyond help. ``errors`` are
     nodes where, against expectation, nobody had to go: these are told and nothing else. Otherwise

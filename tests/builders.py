@@ -64,7 +64,7 @@ Document = dict[str, Any]
 def amounts(
     cpu: str = "0", memory: str = "0", storage: str = "0", others: Mapping[str, str] = NO_LABELS
 ) -> Resources:
-    """Give the model's resources from quantities."""
+    """Return the model's resources from quantities."""
     listed = {"cpu": cpu, "memory": memory, "ephemeral-storage": storage, **others}
     return as_resources({name: parse_quantity(text) for name, text in listed.items()})
 
@@ -189,7 +189,7 @@ def workload(
 def holding(
     on: Node, *pods: Pod, nominated: Iterable[Pod] = (), unreadable: Iterable[str] = ()
 ) -> NodeState:
-    """Give the node ``on`` with ``pods`` on it, whatever node they name themselves."""
+    """Return the node ``on`` with ``pods`` on it, whatever node they name themselves."""
     return occupied(on, pods, nominated, unreadable)
 
 
@@ -293,7 +293,7 @@ def pdb_json(
 
 
 def encoded(document: object) -> bytes:
-    """Give a document's JSON."""
+    """Return a document's JSON."""
     return msgspec.json.encode(document)
 
 

@@ -38,7 +38,7 @@ SECOND = 10**9
 
 
 def whole(text: str) -> int:
-    """Give a quantity in whole units."""
+    """Return a quantity in whole units."""
     return units(parse_quantity(text))
 
 
@@ -192,7 +192,7 @@ class Kubelet:
     def begins(
         self, at: int, stats: NodeStats | None, pods: Mapping[EvictablePod, PodStats | None]
     ) -> Sync:
-        """Give the round as far as it comes without cleaning up; the kubelet forgets it."""
+        """Return the round as far as it comes without cleaning up; the kubelet forgets it."""
         sample = Sample(at * SECOND, list(pods), summary(stats, pods))
         return synchronize(self.plan, self.state, sample)
 

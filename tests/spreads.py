@@ -60,17 +60,17 @@ JOB = Reference("batch/v1", "Job", "web", "web-uid")
 
 
 def moment(text: str) -> int:
-    """Give a time in nanoseconds since the epoch."""
+    """Return a time in nanoseconds since the epoch."""
     return epoch_ns(datetime.fromisoformat(text))
 
 
 def at(seconds: float) -> int:
-    """Give the time so many seconds after NOW."""
+    """Return the time so many seconds after NOW."""
     return NOW_NS + int(seconds * SECOND)
 
 
 def rules(quirks: Quirks = FIXED, kinds: frozenset[str] = DEFAULT_VERSIONED_KINDS) -> SpreadRules:
-    """Give rules."""
+    """Return rules."""
     return SpreadRules(kinds, quirks)
 
 
@@ -148,7 +148,7 @@ def around(*nodes: Node, patched: Iterable[str] = ()) -> Surroundings:
 
 
 def files(*documents: Mapping[str, Any]) -> SpreadFiles:
-    """Give documents as if they had been read from files."""
+    """Return documents as if they had been read from files."""
     return SpreadFiles(
         [Manifest(each["kind"], encoded(each), "cluster.json") for each in documents],
         "cluster.json",
@@ -200,5 +200,5 @@ def pod_of(name: str, put_into: str | None = None, **parts: Document) -> Documen
 
 
 def decoded(document: object) -> Any:
-    """Give a document as if it had been sent and read."""
+    """Return a document as if it had been sent and read."""
     return msgspec.json.decode(encoded(document))

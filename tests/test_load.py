@@ -127,7 +127,7 @@ def with_call(found: Outcome, call: Call) -> Outcome:
 
 
 def right(fewest: int) -> dict[str, int]:
-    """Give how many answers were right, few of the last kind."""
+    """Return how many answers were right, few of the last kind."""
     return {kind.name: 12 for kind in KINDS} | {KINDS[-1].name: fewest}
 
 

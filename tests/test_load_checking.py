@@ -72,7 +72,7 @@ class Story:
 
 
 def changes(count: int) -> list[Change]:
-    """Give events as a server makes them of the writes; version 2 is the first."""
+    """Return events as a server makes them of the writes; version 2 is the first."""
     pods: dict[str, dict[str, Any]] = {}
     made = []
     for version, write in enumerate(islice(writes(NODES), count), 2):

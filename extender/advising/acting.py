@@ -187,7 +187,7 @@ def _eviction_of(pod: EvictablePod) -> ObjectPath:
 
 
 def _eviction(pod: EvictablePod) -> bytes:
-    """Give an eviction of this very pod, and of no successor of the same name."""
+    """Return an eviction of this very pod, and of no successor of the same name."""
     return msgspec.json.encode(
         {
             "apiVersion": "policy/v1",

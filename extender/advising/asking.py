@@ -113,7 +113,7 @@ class Kubelets:
         return told
 
     def _plan(self, config: bytes, layout: Layout) -> Plan:
-        """Give what comes of a configuration; most nodes of a cluster share theirs."""
+        """Return what comes of a configuration; most nodes of a cluster share theirs."""
         plan = self._plans.get((config, layout))
         if plan is None:
             plan = self._plans[config, layout] = self._planned(config, layout)
@@ -140,7 +140,7 @@ class Kubelets:
 
 
 def _abridged(raw: bytes) -> bytes:
-    """Give what eviction heeds of a configuration: the rest may differ from node to node."""
+    """Return what eviction heeds of a configuration: the rest may differ from node to node."""
     try:
         return msgspec.json.encode(decode_kubelet_config(Document(raw, "configz")))
     except ManifestError as error:

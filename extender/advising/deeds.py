@@ -59,12 +59,12 @@ def because(relief: Relief) -> str:
 
 
 def rehearse(reliefs: Sequence[Relief]) -> list[Deed]:
-    """Give what would be done."""
+    """Return what would be done."""
     planned = [Deed(step, Outcome.PLANNED) for step in steps_of(reliefs)]
     return [*planned, *refrained(reliefs)]
 
 
 def refrained(reliefs: Sequence[Relief]) -> list[Deed]:
-    """Give the nodes that are left alone."""
+    """Return the nodes that are left alone."""
     why = "as many nodes are cordoned as --max-nodes allows"
     return [Deed(Step(each), Outcome.REFRAINED, why) for each in reliefs if each.refrained]

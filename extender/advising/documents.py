@@ -94,7 +94,7 @@ class RoundDocument(TypedDict):
 
 
 def round_document(seen: Round, deeds: Sequence[Deed] | None = None) -> RoundDocument:
-    """Give the document of a round; without ``deeds`` nothing was to be done about it."""
+    """Return the document of a round; without ``deeds`` nothing was to be done about it."""
     document: RoundDocument = {
         "at": moment(seen.at_ns),
         "nodes": [_node(each, seen) for each in seen.outlooks],

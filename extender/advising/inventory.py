@@ -44,7 +44,7 @@ class Occupants:
         self._node_of: dict[str, str] = {}
 
     def on(self, node: str) -> list[Occupant]:
-        """Give the pods on a node, active or not."""
+        """Return the pods on a node, active or not."""
         return list(self._on.get(node, {}).values())
 
     def replace(self, items: Sequence[Occupant]) -> None:
@@ -81,7 +81,7 @@ class Inventory:
         return self._hosts.by_name
 
     def on(self, node: str) -> list[Occupant]:
-        """Give the active pods on a node."""
+        """Return the active pods on a node."""
         return [each for each in self._occupants.on(node) if each.active]
 
 

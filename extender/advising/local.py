@@ -57,7 +57,7 @@ class Machine:
 
 
 def this_machine(node: str, name: str = MACHINE, proc: Path = PROC) -> Machine:
-    """Give the machine, or the control group called ``name`` in its place. Raises MeasureError."""
+    """Return the machine, or the control group called ``name`` in its place. Raises MeasureError."""
     pods = _group_of_pods(proc) if name == MACHINE else None
     return Machine(
         node, Gauge(proc, find_group(proc, name)), None if pods is None else Gauge(proc, pods)
@@ -135,7 +135,7 @@ class LocalRounds:
 
 
 def _levels(plan: Plan, memory: MemoryStats) -> list[int]:
-    """Give the usages at which thresholds of the machine's memory are met."""
+    """Return the usages at which thresholds of the machine's memory are met."""
     bounds = [each for each in plan.later if each.signal is Signal.MEMORY]
     levels = {notified_usage(each, memory) for each in bounds}
     return sorted(level for level in levels if level > 0)
@@ -143,7 +143,7 @@ def _levels(plan: Plan, memory: MemoryStats) -> list[int]:
 
 @asynccontextmanager
 async def listening(clock: Clock) -> AsyncIterator[Ears]:
-    """Give ears for as long as they are needed."""
+    """Return ears for as long as they are needed."""
     ears = Ears(clock)
     try:
         yield ears

@@ -95,6 +95,6 @@ class Performance:
 
 
 def _undone(deeds: Iterable[Deed]) -> bool:
-    """Tell whether something failed, and was not done later."""
+    """Return whether something failed, and was not done later."""
     last = {(deed.step.relief.node, deed.step.pod): deed.outcome for deed in deeds}
     return any(outcome in _FAILURES for outcome in last.values())

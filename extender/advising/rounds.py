@@ -125,14 +125,14 @@ class _Looking:
             self._notes[node] = notes
 
     def round(self, at_ns: int) -> Round:
-        """Give the round."""
+        """Return the round."""
         unread = dict(sorted(self._unread.items()))
         ranked = most_pressing(self.outlooks)
         return Round(at_ns, ranked, unread, self._notes, self._pressures, self._bearings)
 
 
 def measured_as(occupant: Occupant, summary: Summary) -> EvictablePod | None:
-    """Give a pod under the UID that its stats go by; None if it cannot be read.
+    """Return a pod under the UID that its stats go by; None if it cannot be read.
 
     A mirror pod stands for a static pod, whose UID it tells.
     """
@@ -143,7 +143,7 @@ def measured_as(occupant: Occupant, summary: Summary) -> EvictablePod | None:
 
 
 def bearing_of(occupants: Iterable[Occupant], *, closed: bool) -> Bearing:
-    """Give what decides of a node beside stats."""
+    """Return what decides of a node beside stats."""
     there = [(each, each.pod.uid) for each in occupants if each.pod is not None]
     return Bearing(
         frozenset(uid for each, uid in there if each.daemon),
@@ -165,6 +165,6 @@ def staleness(node: NodeStats, now_ns: int) -> str:
 
 
 def measured_ns(node: NodeStats, now_ns: int) -> int:
-    """Give when the newest of a node's stats were measured, by its own clock; now if unknown."""
+    """Return when the newest of a node's stats were measured, by its own clock; now if unknown."""
     times = [each.time_ns for each in observe(node).values() if each.time_ns is not None]
     return max(times, default=now_ns)

@@ -129,7 +129,7 @@ async def _known(
 async def _responding(
     client: Client, known: Inventory, doing: Doing | None, around: Surroundings
 ) -> AsyncIterator[Response]:
-    """Give the response; what it tells as Events has been written in the end."""
+    """Return the response; what it tells as Events has been written in the end."""
     clock, screen = around.clock, around.screen
     if doing is None:
         yield Silence(screen)

@@ -134,12 +134,12 @@ class StreamScreen:
 
 
 def once(most: int, *, json: bool) -> AbstractContextManager[Screen]:
-    """Give the screen for one answer."""
+    """Return the screen for one answer."""
     return nullcontext(DocumentScreen() if json else TextScreen(most))
 
 
 def watched(most: int, *, json: bool) -> AbstractContextManager[Screen]:
-    """Give the screen for one answer after another."""
+    """Return the screen for one answer after another."""
     if json:
         return nullcontext(StreamScreen())
     return _live(most) if sys.stdout.isatty() else nullcontext(LineScreen(most))

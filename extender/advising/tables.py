@@ -38,7 +38,7 @@ def round_table(seen: Round, most: int, deeds: Sequence[Deed] = ()) -> Renderabl
 
 
 def round_lines(seen: Round, most: int) -> Iterator[str]:
-    """Give a round in plain lines: one for each threshold that leads on the most pressing nodes."""
+    """Return a round in plain lines: one for each threshold that leads on the most pressing nodes."""
     at = moment(seen.at_ns // _SECOND * _SECOND)
     yield from (f"{at} {line}" for line in seen.heard)
     for outlook in seen.outlooks[:most]:

@@ -48,11 +48,11 @@ class NodeAnswer:
     rounds: Sequence[Sync]
 
     def document(self) -> EvictDocument:
-        """Give the answer for programs."""
+        """Return the answer for programs."""
         return evict_document(self.rounds)
 
     def table(self) -> RenderableType:
-        """Give the answer for people."""
+        """Return the answer for people."""
         return evict_table(self.node, self.rounds)
 
 
@@ -63,11 +63,11 @@ class ScenarioAnswer:
     played: Sequence[Played]
 
     def document(self) -> ScenarioDocument:
-        """Give the answer for programs."""
+        """Return the answer for programs."""
         return scenario_document(self.played)
 
     def table(self) -> RenderableType:
-        """Give the answer for people."""
+        """Return the answer for people."""
         return scenario_table(self.played)
 
 

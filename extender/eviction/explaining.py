@@ -85,7 +85,7 @@ def play(plan: Plan, files: NodeFiles, now_ns: int | None) -> list[Sync]:
 
 
 def evict_document(rounds: Sequence[Sync]) -> EvictDocument:
-    """Give the JSON document of the last of these rounds."""
+    """Return the JSON document of the last of these rounds."""
     last = rounds[-1]
     chosen = last.evictions[0] if last.evictions else None
     return {
@@ -104,7 +104,7 @@ def evict_document(rounds: Sequence[Sync]) -> EvictDocument:
 
 
 def layout_name(layout: Layout) -> str:
-    """Give the name of a layout, as it can be asked for."""
+    """Return the name of a layout, as it can be asked for."""
     return next(name for name, known in LAYOUTS.items() if known == layout)
 
 

@@ -77,7 +77,7 @@ def _pod(
 
 
 def _known_as(pod: EvictablePod, manifest: Manifest, measured: set[str]) -> EvictablePod:
-    """Give the pod the UID that its stats go by.
+    """Return the pod the UID that its stats go by.
 
     A mirror pod stands for a static pod, whose UID it tells; one written by hand may have none.
     """

@@ -57,7 +57,7 @@ class KubeletFlags:
         )
 
     def configuration(self, layout: Layout, release: EvictionRelease) -> Configuration:
-        """Give what the kubelet makes of it. Raises ConfigError, or ManifestError of the file."""
+        """Return what the kubelet makes of it. Raises ConfigError, or ManifestError of the file."""
         try:
             return self.read().configuration(layout, release)
         except ThresholdError as error:

@@ -88,7 +88,7 @@ def play_scenario(scenario: Scenario) -> list[Played]:
 
 
 def scenario_document(played: Sequence[Played]) -> ScenarioDocument:
-    """Give the JSON document of a scenario."""
+    """Return the JSON document of a scenario."""
     return {"steps": [_step_document(each) for each in played]}
 
 

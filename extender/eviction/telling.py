@@ -21,7 +21,7 @@ _SENTENCES: Final[Mapping[Outcome, str]] = {
 
 
 def message(sync: Sync) -> str:
-    """Give the message of the pod that goes, as the kubelet words it; or why nobody goes."""
+    """Return the message of the pod that goes, as the kubelet words it; or why nobody goes."""
     if sync.evictions:
         return sync.evictions[0].message
     return sync.refusal or "; ".join((*_why_nobody(sync), *_unobserved(sync)))

@@ -35,7 +35,7 @@ class Doorkeeper:
 
 
 def names_of(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Give the names of a verified certificate, as :meth:`ssl.SSLSocket.getpeercert` tells it."""
+    """Return the names of a verified certificate, as :meth:`ssl.SSLSocket.getpeercert` tells it."""
     for part in certificate.get("subject", ()):
         yield from (value for key, value in part if key == "commonName")
     for kind, value in certificate.get("subjectAltName", ()):

@@ -113,7 +113,7 @@ def _validity(context: ssl.SSLContext, tls: Tls) -> tuple[int, int]:
 
 
 def _shake_hands(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
-    """Give the certificate that a client is shown, as Python tells it. Raises OSError."""
+    """Return the certificate that a client is shown, as Python tells it. Raises OSError."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False
     trusting.load_verify_locations(cadata=trusted)

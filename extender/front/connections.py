@@ -241,5 +241,5 @@ class Connection(web.RequestHandler):
 
 
 def _first_words(message: str) -> str:
-    """Give what the parser says without the bytes that it says it of."""
+    """Return what the parser says without the bytes that it says it of."""
     return message.partition("\n")[0].partition(": b")[0].rstrip(": ")

@@ -92,7 +92,7 @@ class _Door:
     securing: set[asyncio.Task[None]] = field(default_factory=set)
 
     def accept(self) -> asyncio.BaseProtocol:
-        """Give what takes care of a new connection."""
+        """Return what takes care of a new connection."""
         connection = self._connection()
         return connection if self.context is None else _Handshake(self, connection)
 
@@ -102,7 +102,7 @@ class _Door:
         work.add_done_callback(self.securing.discard)
 
     async def finish(self) -> None:
-        """Give up on handshakes, and let requests that have begun be finished."""
+        """Return up on handshakes, and let requests that have begun be finished."""
         for work in self.securing:
             work.cancel()
         await asyncio.gather(*self.securing, return_exceptions=True)

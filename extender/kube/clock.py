@@ -47,7 +47,7 @@ class SystemClock:
 
 
 async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Give what `work` gives; raises TimeoutError once `seconds` have passed and it has ended.
+    """Return what `work` gives; raises TimeoutError once `seconds` have passed and it has ended.
 
     It is cancelled when its time is over; what it gives in the very moment counts.
     """

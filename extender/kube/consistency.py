@@ -82,7 +82,7 @@ class ConsistencyStore:
             record.versions[resource] = version
 
     def stale(self, owner: str) -> Stale | None:
-        """Give a copy that is behind what was written for an owner; None if all have caught up."""
+        """Return a copy that is behind what was written for an owner; None if all have caught up."""
         record = self._records.get(owner)
         for resource, written in (record.versions if record else {}).items():
             read = self._copies[resource].resource_version
@@ -103,5 +103,5 @@ def _comparable(version: str) -> bool:
 
 
 def _newer(version: str, than: str) -> bool:
-    """Tell whether a version is newer than another; False if they cannot be compared."""
+    """Return whether a version is newer than another; False if they cannot be compared."""
     return _comparable(version) and _comparable(than) and int(version) > int(than)

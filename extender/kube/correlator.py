@@ -47,7 +47,7 @@ class ObjectReference:
     resource_version: str = field(default="", compare=False)
 
     def document(self) -> dict[str, str]:
-        """Give the reference as JSON has it."""
+        """Return the reference as JSON has it."""
         fields = {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -131,7 +131,7 @@ class Correlator:
         self._allowances: _Recent[Hashable, _Allowance] = _Recent()
 
     def correlate(self, event: Event, now_ns: int) -> Event | None:
-        """Give the Event to write for one that is to be told; None if it is to be dropped.
+        """Return the Event to write for one that is to be told; None if it is to be dropped.
 
         With a count above 1 it has been written before, if that could be done: only its count,
         last time and message are new.
@@ -144,7 +144,7 @@ class Correlator:
         return event if self._allowed(event, now_ns) else None
 
     def _combined(self, event: Event, now_ns: int) -> tuple[Hashable, Event]:
-        """Give the event, or one for all that are similar, and what it is counted by."""
+        """Return the event, or one for all that are similar, and what it is counted by."""
         kind = (event.component, event.about, event.type, event.reason)
         similar = self._similar.get(kind)
         if similar is None or now_ns - similar.last_ns > SIMILAR_WITHIN_NS:

@@ -49,7 +49,7 @@ class Discovered:
         return [each for each in self.resources if wanted <= each.verbs]
 
     def of_kind(self, api_version: str, kind: str) -> ServedResource | None:
-        """Give the resource of a kind: in that version, else in the one that its group prefers."""
+        """Return the resource of a kind: in that version, else in the one that its group prefers."""
         group = api_version.rpartition("/")[0]
         found = [r for r in self.resources if (r.kind, r.resource.group) == (kind, group)]
         exact = [each for each in found if each.api_version == api_version]
@@ -107,7 +107,7 @@ async def discover(client: Client) -> Discovered:
 
 
 async def resource_of_kind(client: Client, api_version: str, kind: str) -> Resource | None:
-    """Give the resource of a kind in one version of its group; None if the version lacks it.
+    """Return the resource of a kind in one version of its group; None if the version lacks it.
 
     Raises ApiError (404 if there is no such version), MalformedError, TransportError.
     """
@@ -131,7 +131,7 @@ async def discover_group(client: Client, group: str) -> Sequence[ServedResource]
 
 
 async def _roots(client: Client, group: str) -> Sequence[tuple[str, str]]:
-    """Give a group's versions, the preferred one first, and where each is served."""
+    """Return a group's versions, the preferred one first, and where each is served."""
     if not group:
         core = await _ask(client, "/api", _Versions)
         return [(version, f"/api/{version}") for version in core.versions]

@@ -65,7 +65,7 @@ class DiskSources(Struct):
 
 
 def disks_of(sources: DiskSources) -> Iterator[Disk]:
-    """Give the disk that the sources describe, if it is of such a kind; no object has two."""
+    """Return the disk that the sources describe, if it is of such a kind; no object has two."""
     if sources.gcePersistentDisk:
         gce = sources.gcePersistentDisk
         yield Disk(GCE_PD, gce.pdName, bool(gce.readOnly))

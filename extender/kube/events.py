@@ -70,7 +70,7 @@ class EventWriter:
         self._log = quiet_log()
 
     def recorder(self, component: str) -> EventRecorder:
-        """Give a recorder that tells events in the name of ``component``."""
+        """Return a recorder that tells events in the name of ``component``."""
         return EventRecorder(self, component)
 
     def tell(

@@ -92,7 +92,7 @@ def decode_written_evictable(raw: bytes, release: EvictionRelease) -> EvictableP
 
 
 def static_uid(raw: bytes) -> str:
-    """Give the UID that a kubelet knows the static pod by that a mirror pod mirrors, or nothing."""
+    """Return the UID that a kubelet knows the static pod by that a mirror pod mirrors, or nothing."""
     annotations = _pods.decode(raw).metadata.annotations or {}
     return annotations.get(_HASH, "") if _MIRROR in annotations else ""
 
@@ -152,7 +152,7 @@ def _asked(
 
 
 def _containers(spec: _Spec, release: EvictionRelease) -> Iterator[Container]:
-    """Give the containers that messages speak of; of init containers only sidecars have limits."""
+    """Return the containers that messages speak of; of init containers only sidecars have limits."""
     for container in spec.containers or ():
         yield _container(container, _limit(container))
     if release.tells_init_containers:
@@ -177,7 +177,7 @@ def _limit(container: shapes.Container) -> Quantity | None:
 
 
 def _storage_limit(claims: Claims, spec: _Spec) -> Quantity | None:
-    """Give the sum of the limits, spelled like the first of them that is not zero."""
+    """Return the sum of the limits, spelled like the first of them that is not zero."""
     total = limited(claims)
     if total is None:
         return None
@@ -221,7 +221,7 @@ def _size_limit(path: str, held: _EmptyDir) -> Quantity | None:
 
 
 def _quantity(given: shapes.Quantity | None) -> Quantity:
-    """Give an amount of which it is known that it is a quantity."""
+    """Return an amount of which it is known that it is a quantity."""
     return NOTHING if given is None else quantity(str(given).strip())
 
 

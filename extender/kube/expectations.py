@@ -62,14 +62,14 @@ class Expectations:
             expected.deletions -= 1
 
     def satisfied(self, key: str) -> bool:
-        """Tell whether nothing is waited for: all was seen, it is too long ago, or none was set."""
+        """Return whether nothing is waited for: all was seen, it is too long ago, or none was set."""
         expected = self._expected.get(key)
         if expected is None or (expected.creations <= 0 and expected.deletions <= 0):
             return True
         return self._clock.monotonic() - expected.since > EXPIRY_SECONDS
 
     def counts(self, key: str) -> tuple[int, int] | None:
-        """Give how many creations and deletions are expected; None if none were set."""
+        """Return how many creations and deletions are expected; None if none were set."""
         expected = self._expected.get(key)
         return None if expected is None else (expected.creations, expected.deletions)
 
@@ -109,15 +109,15 @@ class TrackedExpectations:
             self._counters.deletion_observed(key)
 
     def satisfied(self, key: str) -> bool:
-        """Tell whether nothing is waited for: all was seen, it is too long ago, or none was set."""
+        """Return whether nothing is waited for: all was seen, it is too long ago, or none was set."""
         return self._counters.satisfied(key)
 
     def counts(self, key: str) -> tuple[int, int] | None:
-        """Give how many creations and deletions are expected; None if none were set."""
+        """Return how many creations and deletions are expected; None if none were set."""
         return self._counters.counts(key)
 
     def deletions(self, key: str) -> frozenset[str] | None:
-        """Give the names that are expected to go; None if none were ever set."""
+        """Return the names that are expected to go; None if none were ever set."""
         expected = self._deleted.get(key)
         return None if expected is None else frozenset(expected)
 

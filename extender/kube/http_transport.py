@@ -115,7 +115,7 @@ class AiohttpTransport:
             yield _AiohttpStream(answer, faults, LineSplitter(self._max_line_bytes))
 
     async def close(self) -> None:
-        """Give back every connection."""
+        """Return every connection."""
         await self._session.close()
 
     @asynccontextmanager

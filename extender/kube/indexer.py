@@ -75,15 +75,15 @@ class Indexer(Generic[T]):
         return len(self._items)
 
     def get(self, key: str) -> T | None:
-        """Give the object under ``namespace/name`` (or the name alone), or None."""
+        """Return the object under ``namespace/name`` (or the name alone), or None."""
         return self._items.get(key)
 
     def values(self) -> Collection[T]:
-        """Give all objects, in the order of their arrival."""
+        """Return all objects, in the order of their arrival."""
         return self._items.values()
 
     def by(self, index: str, value: str) -> Collection[T]:
-        """Give the objects for which an index gives ``value``; KeyError if there is no index."""
+        """Return the objects for which an index gives ``value``; KeyError if there is no index."""
         return self._indexed[index].get(value, {}).values()
 
     def add_index(self, index: str, index_by: IndexBy[T]) -> None:

@@ -39,23 +39,23 @@ class PodLike(Thing, Protocol):
 
 
 def namespace_of(item: Thing) -> tuple[str, ...]:
-    """Give what ``BY_NAMESPACE`` finds an object by; nothing if it is cluster-wide."""
+    """Return what ``BY_NAMESPACE`` finds an object by; nothing if it is cluster-wide."""
     return (item.metadata.namespace,) if item.metadata.namespace else ()
 
 
 def controller_of(item: Thing) -> tuple[str, ...]:
-    """Give what ``BY_CONTROLLER`` finds an object by: the UID of the owner that controls it."""
+    """Return what ``BY_CONTROLLER`` finds an object by: the UID of the owner that controls it."""
     owner = item.metadata.controller
     return (owner.uid,) if owner else ()
 
 
 def node_of(pod: PodLike) -> tuple[str, ...]:
-    """Give what ``BY_NODE`` finds a pod by: its node, if it has one."""
+    """Return what ``BY_NODE`` finds a pod by: its node, if it has one."""
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
 def by_label(key: str) -> tuple[str, IndexBy[Thing]]:
-    """Give an index, and its name, that finds objects by the value of a label."""
+    """Return an index, and its name, that finds objects by the value of a label."""
 
     def value_of(item: Thing) -> tuple[str, ...]:
         value = (item.metadata.labels or {}).get(key)

@@ -63,7 +63,7 @@ class Informers:
         decode: Decode[T],
         selection: Selection = EVERYTHING,
     ) -> Shared[T]:
-        """Give the copy of a resource, and begin to keep it."""
+        """Return the copy of a resource, and begin to keep it."""
         wanted = (resource, decode, selection)
         shared = self._shared.get(wanted)
         if shared is None:
@@ -90,7 +90,7 @@ class Informers:
         decode: Decode[T],
         selection: Selection = EVERYTHING,
     ) -> Shared[T]:
-        """Give the copy of a resource to somebody who may :meth:`leave` it before others do."""
+        """Return the copy of a resource to somebody who may :meth:`leave` it before others do."""
         self._joined[resource, decode, selection] += 1
         return self.of(resource, decode, selection)
 

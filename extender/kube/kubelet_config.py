@@ -43,7 +43,7 @@ class KubeletConfig(Struct, rename="camel", frozen=True):
     feature_gates: dict[str, bool] | None = None
 
     def configuration(self, layout: Layout, release: EvictionRelease) -> Configuration:
-        """Give what a kubelet of ``release`` makes of it on a node with this layout.
+        """Return what a kubelet of ``release`` makes of it on a node with this layout.
 
         Raises ThresholdError, which names the field, also if the transition period is none.
         """

@@ -204,7 +204,7 @@ class LeaderElector:
         return self._clock.monotonic() < self._seen_at + self._seen.seconds
 
     def _term_after(self, spec: LeaseSpec) -> LeaseSpec:
-        """Give what to write over a spec, as a renewal or as a change of the holder."""
+        """Return what to write over a spec, as a renewal or as a change of the holder."""
         if spec.holder == self.identity:
             return self._term(spec.acquire_time, spec.transitions)
         return self._term(None, spec.transitions + 1)

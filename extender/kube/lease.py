@@ -88,7 +88,7 @@ class LeaseLock:
         return f"{self.namespace}/{self.name}"
 
     async def read(self) -> LeaseSpec | None:
-        """Give the spec as it is now; None if there is no such Lease."""
+        """Return the spec as it is now; None if there is no such Lease."""
         try:
             lease = await self._client.get(LEASES.object(self.name, self.namespace), _decode)
         except ApiError as error:

@@ -11,7 +11,7 @@ _REMEMBERED: Final = 4096
 
 
 def quiet_log(**bound: object) -> Any:
-    """Give a logger that says nothing below a warning."""
+    """Return a logger that says nothing below a warning."""
     wrapper = structlog.make_filtering_bound_logger(_WARNING)
     return structlog.wrap_logger(None, wrapper_class=wrapper).bind(**bound)
 

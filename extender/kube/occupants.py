@@ -101,7 +101,7 @@ def decode_host(raw: msgspec.Raw | bytes) -> Host:
 
 
 def occupant_decoder(release: EvictionRelease) -> Callable[[msgspec.Raw | bytes], Occupant]:
-    """Give what reads a v1.Pod as a kubelet of ``release`` does; it raises nothing."""
+    """Return what reads a v1.Pod as a kubelet of ``release`` does; it raises nothing."""
 
     def decode(raw: msgspec.Raw | bytes) -> Occupant:
         body = bytes(raw)

@@ -49,7 +49,7 @@ def decode_written_pod(raw: bytes, release: Release) -> Pod:
 
 
 def epoch_ns(moment: datetime) -> int:
-    """Give nanoseconds since the epoch; a time without a zone counts as UTC.
+    """Return nanoseconds since the epoch; a time without a zone counts as UTC.
 
     int64 holds the years 1678 to 2262. What lies beyond becomes the first or the last of them, and
     the first can be negated, too.
@@ -148,7 +148,7 @@ def _volumes(pod: str, volumes: Iterable[shapes.Volume]) -> Iterator[ClaimVolume
 def _devices(
     sources: Iterable[shapes.DeviceSource], status: shapes.PodStatus
 ) -> Iterator[DeviceClaim]:
-    """Give the pod's claims on devices, but for those that turned out not to be needed."""
+    """Return the pod's claims on devices, but for those that turned out not to be needed."""
     made = {each.name: each.resourceClaimName for each in status.resourceClaimStatuses or ()}
     for source in sources:
         if source.resourceClaimName is not None:

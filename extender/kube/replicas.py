@@ -128,7 +128,7 @@ def _replica_set(shape: shapes.SelectingShape) -> ReplicaSet:
 
 
 def _controller(namespace: str, meta: shapes.Meta) -> str | None:
-    """Give the UID of the first owner that controls an object."""
+    """Return the UID of the first owner that controls an object."""
     for each in meta.ownerReferences or ():
         if each.controller:
             return each.uid or _stand_in(each.kind, namespace, each.name)
@@ -141,21 +141,21 @@ def _stand_in(kind: str, namespace: str, name: str) -> str:
 
 
 def ready_condition(status: Status) -> Condition:
-    """Give the condition that tells whether a pod is ready; an empty one if there is none."""
+    """Return the condition that tells whether a pod is ready; an empty one if there is none."""
     return next((each for each in status.conditions or () if each.type == "Ready"), _NOT_READY)
 
 
 def of_sidecars(spec: Spec, status: Status) -> Iterable[ContainerStatus]:
-    """Give the statuses of the containers that restart beside others."""
+    """Return the statuses of the containers that restart beside others."""
     sidecars = {each.name for each in spec.initContainers or () if each.restartPolicy == "Always"}
     return [each for each in status.initContainerStatuses or () if each.name in sidecars]
 
 
 def most_restarts(statuses: Iterable[ContainerStatus] | None) -> int:
-    """Give how often the container has restarted that has done so most often."""
+    """Return how often the container has restarted that has done so most often."""
     return max([0, *(each.restartCount or 0 for each in statuses or ())])
 
 
 def moment(time: datetime | None) -> int | None:
-    """Give a time in nanoseconds since the epoch; Go's zero time is none."""
+    """Return a time in nanoseconds since the epoch; Go's zero time is none."""
     return None if time is None or time.year == _ZERO_YEAR else epoch_ns(time)

@@ -119,7 +119,7 @@ def decode_summary(document: Document) -> tuple[str, Summary]:
 
 
 def summary_of(shape: SummaryShape) -> Summary:
-    """Give a decoded summary's values. Pods written without a UID go by namespace and name."""
+    """Return a decoded summary's values. Pods written without a UID go by namespace and name."""
     return Summary(
         _node(shape.node),
         {

@@ -127,7 +127,7 @@ def _volume(shape: shapes.VolumeShape) -> PersistentVolume:
 
 
 def _topology(labels: Labels) -> Iterator[tuple[str, frozenset[str]]]:
-    """Give each zone or region label with its values; one with an empty part is ignored."""
+    """Return each zone or region label with its values; one with an empty part is ignored."""
     for key in _TOPOLOGY:
         if key in labels:
             values = frozenset(value.strip() for value in labels[key].split("__"))

@@ -44,26 +44,26 @@ class Grammar(Protocol[S]):
     """What is known of the shapes of documents, as far as it says how they merge."""
 
     def child(self, shape: S, key: str) -> S:
-        """Give the shape below a key of an object."""
+        """Return the shape below a key of an object."""
         ...
 
     def element(self, shape: S) -> S:
-        """Give the shape of a list's elements."""
+        """Return the shape of a list's elements."""
         ...
 
     def merge_key(self, shape: S) -> str | None:
-        """Give what tells a list's elements apart: a key, "" for their value; None: it has none."""
+        """Return what tells a list's elements apart: a key, "" for their value; None: it has none."""
         ...
 
     def replaces(self, shape: S, key: str) -> bool:
-        """Tell whether the object below a key is replaced instead of merged into."""
+        """Return whether the object below a key is replaced instead of merged into."""
         ...
 
 
 def strategic_merge(
     grammar: Grammar[S], shape: S, document: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Give ``document``, of a shape, with ``patch`` merged in; both stay as they are.
+    """Return ``document``, of a shape, with ``patch`` merged in; both stay as they are.
 
     What neither changes is shared with the result. Raises PatchError.
     """
@@ -125,7 +125,7 @@ class _Merging(Generic[S]):
         merged[key] = self.map(self._grammar.child(shape, key), base, value)
 
     def _new_list(self, shape: S, patch: list[Any]) -> list[Any]:
-        """Give the list where there was none: nothing merges, not even elements of the same key."""
+        """Return the list where there was none: nothing merges, not even elements of the same key."""
         return [
             self.map(shape, {}, element) if isinstance(element, dict) else element
             for element in patch
@@ -220,7 +220,7 @@ def _by_key(key: str, elements: list[Any]) -> dict[bytes, Any]:
 
 
 def _identity(key: str, element: Any) -> bytes:
-    """Give what tells elements apart, hashable (so that long lists merge in linear time)."""
+    """Return what tells elements apart, hashable (so that long lists merge in linear time)."""
     keyed = key and isinstance(element, dict) and key in element
     return msgspec.json.encode(element[key] if keyed else element)
 

@@ -14,7 +14,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @lru_cache(maxsize=8192)
 def moment(timestamp: str | None) -> int:
-    """Give a timestamp (RFC 3339) in nanoseconds since the epoch; 0 for none."""
+    """Return a timestamp (RFC 3339) in nanoseconds since the epoch; 0 for none."""
     if not timestamp:
         return 0
     try:

@@ -104,7 +104,7 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back every connection. Streams still open end with a TransportError."""
+        """Return every connection. Streams still open end with a TransportError."""
         ...
 
 

@@ -145,7 +145,7 @@ class WorkQueue(Generic[K]):
         self.cancel(key)
 
     def due_in(self, key: K) -> float | None:
-        """Give the seconds until ``key`` is added, None if nobody asked for that."""
+        """Return the seconds until ``key`` is added, None if nobody asked for that."""
         due = self._due.get(key)
         return None if due is None else max(0.0, due - self._clock.monotonic())
 
@@ -171,11 +171,11 @@ class WorkQueue(Generic[K]):
             self._changed.set()
 
     def pause(self) -> None:
-        """Give no more keys; a queue that has been shut down is not paused any more."""
+        """Return no more keys; a queue that has been shut down is not paused any more."""
         self._paused = not self._shut
 
     def resume(self) -> None:
-        """Give keys again."""
+        """Return keys again."""
         self._paused = False
         self._changed.set()
 

@@ -76,12 +76,12 @@ class _Mount:
 
 
 def _mount(mountinfo: str) -> _Mount | None:
-    """Give the hierarchy that memory is in."""
+    """Return the hierarchy that memory is in."""
     return next((each for each in _mounts(mountinfo) if _accounts(each)), None)
 
 
 def _mounts(mountinfo: str) -> Iterator[_Mount]:
-    """Give the hierarchies that may account for memory, those of version 1 first."""
+    """Return the hierarchies that may account for memory, those of version 1 first."""
     unified = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
@@ -97,7 +97,7 @@ def _mounts(mountinfo: str) -> Iterator[_Mount]:
 
 
 def _accounts(mount: _Mount) -> bool:
-    """Tell whether a hierarchy has memory in it: one of version 2 may do without."""
+    """Return whether a hierarchy has memory in it: one of version 2 may do without."""
     controllers = mount.directory / "cgroup.controllers"
     if mount.version is Version.ONE:
         return True
@@ -105,7 +105,7 @@ def _accounts(mount: _Mount) -> bool:
 
 
 def _own(cgroup: str, mount: _Mount) -> str:
-    """Give this process's group, below the place where the hierarchy is mounted."""
+    """Return this process's group, below the place where the hierarchy is mounted."""
     for line in cgroup.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")

@@ -62,7 +62,7 @@ class Ears:
             self._forget(notifier)
 
     async def wait(self, seconds: float) -> list[str]:
-        """Give what was heard, as soon as anything is; nothing once ``seconds`` have passed."""
+        """Return what was heard, as soon as anything is; nothing once ``seconds`` have passed."""
         alarm = asyncio.create_task(self._clock.sleep(seconds))
         called = asyncio.create_task(self._called.wait())
         try:
@@ -164,6 +164,6 @@ class Attention:
 
 
 def _pressure_of(proc: Path, group: Group | None) -> Path:
-    """Give the file that tells of a group's stalls, or of the machine's if it has none."""
+    """Return the file that tells of a group's stalls, or of the machine's if it has none."""
     own = None if group is None else group.directory / "memory.pressure"
     return own if own is not None and own.exists() else proc / _PRESSURE

@@ -53,7 +53,7 @@ def _stats(capacity: int, usage: int, idle: int, now_ns: int) -> MemoryStats:
 
 
 def _version_one(group: Group) -> tuple[int, int, int | None]:
-    """Give usage, inactive files and limit."""
+    """Return usage, inactive files and limit."""
     stat = group.directory / "memory.stat"
     return (
         _number(group.directory / "memory.usage_in_bytes"),
@@ -63,7 +63,7 @@ def _version_one(group: Group) -> tuple[int, int, int | None]:
 
 
 def _version_two(group: Group) -> tuple[int, int, int | None]:
-    """Give usage, inactive files and limit; the kernel tells of the first group only its stat."""
+    """Return usage, inactive files and limit; the kernel tells of the first group only its stat."""
     stat = group.directory / "memory.stat"
     counted = _table(stat)
     idle = _of(counted, "inactive_file", stat)

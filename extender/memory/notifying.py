@@ -46,7 +46,7 @@ class Notifier(Protocol):
         ...
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         ...
 
     def heard(self) -> str:
@@ -75,11 +75,11 @@ class StallNotifier:
             raise NotifierError(f"{path}: takes no trigger: {error.strerror}") from None
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return self._file
 
     def heard(self) -> str:
-        """Give what being ready says; a trigger is ready once in each window at most."""
+        """Return what being ready says; a trigger is ready once in each window at most."""
         return self._told
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class EventsNotifier:
         self._counts = self._read()
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return self._file
 
     def heard(self) -> str:
@@ -147,11 +147,11 @@ class ThresholdNotifier:
             stack.pop_all()
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return self._counter
 
     def heard(self) -> str:
-        """Give what being ready says, and be no longer ready."""
+        """Return what being ready says, and be no longer ready."""
         os.eventfd_read(self._counter)
         return self._told
 

@@ -92,7 +92,7 @@ async def make_plan(client: Client, names: Sequence[str], namespace: str) -> Pla
 
 
 def choose(discovered: Discovered, names: Sequence[str]) -> Sequence[ServedResource]:
-    """Give the resources of these names; none: the usual ones that are served.
+    """Return the resources of these names; none: the usual ones that are served.
 
     A name is a plural, with its group if need be. Raises ResourceNameError.
     """
@@ -124,7 +124,7 @@ def _follow(served: ServedResource, namespace: str) -> Followed:
 
 
 async def _definition(client: Client, served: ServedResource) -> Followed | None:
-    """Give the definition of a custom resource; None if it has none that we may see."""
+    """Return the definition of a custom resource; None if it has none that we may see."""
     name = str(served.resource)
     try:
         await client.get(_DEFINITIONS.object(name), bytes)

@@ -170,7 +170,7 @@ def encode_event(at_ns: int, kind: EventType, resource: str, document: Document)
 
 
 def version_mark(resource_version: str) -> Document:
-    """Give the object of a BOOKMARK or a RELISTED."""
+    """Return the object of a BOOKMARK or a RELISTED."""
     return {"metadata": {"resourceVersion": resource_version}}
 
 

@@ -39,7 +39,7 @@ _SCHEMA: Final = "openAPIV3Schema"
 
 
 def keep_all(document: Document) -> Document:
-    """Give an object as it is."""
+    """Return an object as it is."""
     return document
 
 
@@ -77,7 +77,7 @@ def _drop_values(parent: Document, key: str) -> None:
 
 
 def _nameless(entry: Any) -> Any:
-    """Give one variable, or a header, without its value."""
+    """Return one variable, or a header, without its value."""
     if isinstance(entry, str):
         name, equals, _ = entry.partition("=")
         return name + equals
@@ -87,7 +87,7 @@ def _nameless(entry: Any) -> Any:
 
 
 def _emptied(value: Any) -> Any:
-    """Give the least value of the same type; what refers to another object stays."""
+    """Return the least value of the same type; what refers to another object stays."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, (int, float)):
@@ -127,7 +127,7 @@ def _go_through_annotations(parent: Document, key: str) -> None:
 
 
 def _withheld_json(text: str) -> str:
-    """Give JSON without what is sensitive in it; as it is written, if there is nothing.
+    """Return JSON without what is sensitive in it; as it is written, if there is nothing.
 
     Nothing is left of what is nested too deeply to be looked at, or to be written anew.
     """

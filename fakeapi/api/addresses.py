@@ -32,7 +32,7 @@ class Address:
 
 
 def address_of(objects: Objects, services: Services, config: Json) -> Address:
-    """Give where a webhook's client configuration leads; raises OutCallError."""
+    """Return where a webhook's client configuration leads; raises OutCallError."""
     service = config.get("service")
     if service is None:
         return Address(_spelled(config["url"]))
@@ -44,7 +44,7 @@ def address_of(objects: Objects, services: Services, config: Json) -> Address:
 
 
 def name_of(config: Json) -> str:
-    """Give what messages call the place that a client configuration leads to."""
+    """Return what messages call the place that a client configuration leads to."""
     service = config.get("service")
     if service is None:
         return _spelled(config["url"])
@@ -60,7 +60,7 @@ def _path(service: Json) -> str:
 
 
 def _spelled(url: str) -> str:
-    """Give a URL as Go's client spells it: with a path, and without a slash at its end."""
+    """Return a URL as Go's client spells it: with a path, and without a slash at its end."""
     scheme, _, rest = url.partition("://")
     place, _, path = rest.partition("/")
     return f"{scheme}://{place}{_rooted(path)}"

@@ -50,7 +50,7 @@ class Pool(Protocol):
         ...
 
     def free(self) -> str:
-        """Give an address that can be had; raises FullError."""
+        """Return an address that can be had; raises FullError."""
         ...
 
 
@@ -69,7 +69,7 @@ class Addresses:
         return "provided IP is already allocated" if address in self.taken else ""
 
     def free(self) -> str:
-        """Give the first that is free from the start on, and then from the front."""
+        """Return the first that is free from the start on, and then from the front."""
         size = self.range.num_addresses
         start = _FIRST + self.start % max(size - _SPARED, 1)
         for step in range(size):
@@ -93,7 +93,7 @@ class Rehearsed:
         return f"{rule}. The range of valid IPs is {self.range}"
 
     def free(self) -> str:
-        """Give the network's own address."""
+        """Return the network's own address."""
         return str(self.range.network_address)
 
 
@@ -104,7 +104,7 @@ def _is_inside(network: IPv4Network, address: str) -> bool:
 
 
 def allot_create(service: Document, store: Objects) -> None:
-    """Give a new service its addresses and ports; raises StatusError (422; 500 if none is left)."""
+    """Return a new service its addresses and ports; raises StatusError (422; 500 if none is left)."""
     spec = service["spec"]
     level(spec, {})
     if has_addresses(spec):

@@ -42,14 +42,14 @@ class Authenticator(Protocol):
     """Tells who asks."""
 
     def user(self, authorization: str, certificate: Certificate | None) -> User:
-        """Give the user of a request's Authorization header and certificate.
+        """Return the user of a request's Authorization header and certificate.
 
         Raises StatusError (401).
         """
         ...
 
     def token_user(self, token: str) -> User | None:
-        """Give the user that a bearer token stands for, or None (for TokenReview)."""
+        """Return the user that a bearer token stands for, or None (for TokenReview)."""
         ...
 
 
@@ -60,13 +60,13 @@ class Everybody:
         self._issued = issued
 
     def user(self, authorization: str, certificate: Certificate | None) -> User:
-        """Give the token's user or, whatever else is shown, the administrator."""
+        """Return the token's user or, whatever else is shown, the administrator."""
         if certificate is not None and certificate.common_name:
             return _certified(certificate)
         return self.token_user(_bearer_token(authorization) or "") or ADMIN
 
     def token_user(self, token: str) -> User | None:
-        """Give the service account of an issued token, or None."""
+        """Return the service account of an issued token, or None."""
         return self._issued(token)
 
 
@@ -81,7 +81,7 @@ class Credentials:
         self._nobody = nobody
 
     def user(self, authorization: str, certificate: Certificate | None) -> User:
-        """Give who asks; raises StatusError (401)."""
+        """Return who asks; raises StatusError (401)."""
         if certificate is not None and certificate.common_name:
             return _certified(certificate)
         token = _bearer_token(authorization)
@@ -91,7 +91,7 @@ class Credentials:
         return found
 
     def token_user(self, token: str) -> User | None:
-        """Give the user of a fixed token or an issued one, or None."""
+        """Return the user of a fixed token or an issued one, or None."""
         return self._tokens.get(token) or self._issued(token)
 
 

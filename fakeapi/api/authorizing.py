@@ -50,11 +50,11 @@ class Authorizer(Protocol):
     """Decides who may do what."""
 
     def reason(self, attributes: Attributes) -> str | None:
-        """Give why it is allowed (maybe ""), or None if it is not."""
+        """Return why it is allowed (maybe ""), or None if it is not."""
         ...
 
     def rules(self, user: User, namespace: str) -> Rules:
-        """Give what the user may do in the namespace."""
+        """Return what the user may do in the namespace."""
         ...
 
 
@@ -66,7 +66,7 @@ class AlwaysAllow:
         return ""
 
     def rules(self, user: User, namespace: str) -> Rules:  # noqa: ARG002
-        """Give a rule that allows everything, whoever asks."""
+        """Return a rule that allows everything, whoever asks."""
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
         return Rules([everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}])
 
@@ -122,7 +122,7 @@ def _resource_attributes(
 
 
 def _collection_verb(request: Request, verb: str) -> tuple[str, str]:
-    """Give the verb, and the name where a field selector asks for a single object."""
+    """Return the verb, and the name where a field selector asks for a single object."""
     if verb not in ("get", "delete"):
         return verb, ""
     watching = request.query.get("watch", "").lower() not in ("", "0", "false")

@@ -20,7 +20,7 @@ _READABLE = (JSON, YAML, PROTOBUF)
 
 
 def media_type(content_type: str) -> str:
-    """Give the media type without its parameters, in lower case."""
+    """Return the media type without its parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
 
 

@@ -18,14 +18,14 @@ _NOT_MODIFIED: Final = 304
 
 
 def etag_of(body: bytes) -> str:
-    """Give the ETag of an answer's bytes, in its quotes."""
+    """Return the ETag of an answer's bytes, in its quotes."""
     return f'"{hashlib.sha512(body).hexdigest().upper()}"'
 
 
 def cached(
     request: Request, body: bytes, content_type: str, etag: str = "", **headers: str
 ) -> Response:
-    """Give the answer, or 304 if the client has it already.
+    """Return the answer, or 304 if the client has it already.
 
     ``etag`` spares hashing the body again; ``headers`` go with both answers.
     """

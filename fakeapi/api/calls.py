@@ -65,7 +65,7 @@ class Call:
     reviewers: Reviewers | None = None
 
     def admitted(self, kind: Kind, document: Document, old: Document | None = None) -> Document:
-        """Give a document that is stored nowhere as webhooks let it pass; raises StatusError."""
+        """Return a document that is stored nowhere as webhooks let it pass; raises StatusError."""
         if self.reviewers is None:
             return document
         return self.reviewers.pass_through(kind, document, old)
@@ -103,7 +103,7 @@ def read_typed(call: Call, kind: Kind, accepted: tuple[str, ...] = ()) -> Docume
 
 
 def answer(status: int, document: Document) -> Response:
-    """Give a response with one JSON document."""
+    """Return a response with one JSON document."""
     return Response(status, orjson.dumps(document) + b"\n")
 
 

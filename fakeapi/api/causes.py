@@ -20,7 +20,7 @@ class Shown(str):
 
 
 def as_go(value: Any) -> Shown:
-    """Give a struct as Go's JSON shows it: in the order of its fields, with markup escaped."""
+    """Return a struct as Go's JSON shows it: in the order of its fields, with markup escaped."""
     return Shown(orjson.dumps(value).decode().translate(_MARKUP))
 
 

@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 
 
 def cautions(kind: Kind, entry: Entry, before: Entry | None = None) -> tuple[str, ...]:
-    """Give what to warn of about an object that has been written, ``before`` in its place."""
+    """Return what to warn of about an object that has been written, ``before`` in its place."""
     if kind.custom is not None:
         if b'"finalizers"' not in entry.raw:
             return ()
@@ -48,7 +48,7 @@ def _definition_warnings(definition: Document) -> Iterator[str]:
 
 
 def _schemas(schema: Any) -> Iterator[Json]:
-    """Give a schema and all those inside it."""
+    """Return a schema and all those inside it."""
     if not isinstance(schema, dict):
         return
     yield schema

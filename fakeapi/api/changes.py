@@ -36,7 +36,7 @@ class Change:
         return f"version {self.version}: {self.type} {_key(self.object)}"
 
     def document(self) -> dict[str, Any]:
-        """Give the change as JSON."""
+        """Return the change as JSON."""
         return {"version": self.version, "type": self.type, "object": self.object}
 
 
@@ -54,7 +54,7 @@ class History(Sequence[Change]):
         return self._changes[index]
 
     def states(self) -> Iterator[Collection[Document]]:
-        """Give the objects that there were at first, and after each change."""
+        """Return the objects that there were at first, and after each change."""
         present = {_key(thing): thing for thing in self.before}
         yield present.values()
         for change in self._changes:
@@ -74,7 +74,7 @@ class History(Sequence[Change]):
 
 
 def find_kind(kinds: Kinds, word: str) -> Kind:
-    """Give the kind that a word means to kubectl; raises StatusError (400).
+    """Return the kind that a word means to kubectl; raises StatusError (400).
 
     Kind, plural, singular and short names are known, and ``plural.group`` where one is not enough.
     """
@@ -86,7 +86,7 @@ def find_kind(kinds: Kinds, word: str) -> Kind:
 
 
 def read_history(store: Store, kind: Kind, namespace: str = "", name: str = "") -> History:
-    """Give what the store still knows of one object, a namespace's objects, or all of a kind."""
+    """Return what the store still knows of one object, a namespace's objects, or all of a kind."""
     floor = store.floor(kind)
 
     def counts(entry: Entry) -> bool:

@@ -32,12 +32,12 @@ _POLICIES: Final = ("PreferDualStack", _BOTH, _SINGLE)
 
 
 def has_addresses(spec: Before) -> bool:
-    """Tell whether services of this type have cluster addresses, were it only "None"."""
+    """Return whether services of this type have cluster addresses, were it only "None"."""
     return spec.get("type") != "ExternalName"
 
 
 def addresses_of(spec: Before) -> list[str]:
-    """Give a service's addresses, which may have been said in the singular only."""
+    """Return a service's addresses, which may have been said in the singular only."""
     alone = spec.get("clusterIP")
     return list(spec.get("clusterIPs") or ([alone] if alone else ()))
 
@@ -101,7 +101,7 @@ def settle_families(spec: Spec, before: Before) -> list[Cause]:
 
 
 def _is_bare(spec: Before) -> bool:
-    """Tell whether a service is headless and selects nothing: any families will do then."""
+    """Return whether a service is headless and selects nothing: any families will do then."""
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 
 

@@ -74,7 +74,7 @@ def compare(one: History, other: History) -> Comparison:
 
 
 def _end(history: History) -> Mapping[str, Any]:
-    """Give what there is in the end, by namespace and name, without what is by chance."""
+    """Return what there is in the end, by namespace and name, without what is by chance."""
     *_, last = history.states()
     return {_key(each["metadata"]): _lasting(each) for each in last}
 

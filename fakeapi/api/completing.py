@@ -105,7 +105,7 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _compute(amounts: Mapping[str, Any] | None) -> dict[str, str]:
-    """Give the amounts of cpu and memory that are not zero."""
+    """Return the amounts of cpu and memory that are not zero."""
     found = {k: canonical(str(v)) for k, v in (amounts or {}).items() if k in _COMPUTE}
     return {name: amount for name, amount in found.items() if amount != "0"}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def find_condition(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """Give the condition of a type; an empty one if there is none."""
+    """Return the condition of a type; an empty one if there is none."""
     return next((c for c in _conditions(status) if c.get("type") == type_), {})
 
 

@@ -42,17 +42,17 @@ class Conversion:
     names: Mapping[str, str]
 
     def stored_kind(self, kinds: Kinds) -> Kind | None:
-        """Give the kind that is stored; None if it is not served here."""
+        """Return the kind that is stored; None if it is not served here."""
         return kinds.at(*self.stored)
 
 
 def conversion_of(kind: Kind) -> Conversion | None:
-    """Give how a kind is converted; None if it is stored as it is served."""
+    """Return how a kind is converted; None if it is stored as it is served."""
     return _CONVERSIONS.get((kind.group, kind.version, kind.plural))
 
 
 def stored_form(kinds: Kinds, kind: Kind, document: Document) -> tuple[Kind, Document]:
-    """Give a document as it is stored, and its kind then; most are stored as they are."""
+    """Return a document as it is stored, and its kind then; most are stored as they are."""
     conversion = conversion_of(kind)
     stored = conversion.stored_kind(kinds) if conversion is not None else None
     if conversion is None or stored is None:

@@ -61,7 +61,7 @@ class _Forms:
     stored: Kind
 
     def request(self, request: Request) -> Request:
-        """Give the request as it is for the stored form; raises StatusError (400)."""
+        """Return the request as it is for the stored form; raises StatusError (400)."""
         if "fieldSelector" in request.query:
             request = replace(request, query=self._query(request))
         if request.method in ("POST", "PUT"):
@@ -72,18 +72,18 @@ class _Forms:
         return request
 
     def body(self, body: bytes) -> bytes:
-        """Give an answer's document in the served form."""
+        """Return an answer's document in the served form."""
         document = orjson.loads(body)
         return orjson.dumps(self._show(document)) + b"\n"
 
     def line(self, line: bytes) -> bytes:
-        """Give a watch's line in the served form."""
+        """Return a watch's line in the served form."""
         event = orjson.loads(line)
         event["object"] = self._show(event["object"])
         return orjson.dumps(event) + b"\n"
 
     def refusal(self, refusal: StatusError) -> StatusError:
-        """Give a refusal that names the kind as it is served."""
+        """Return a refusal that names the kind as it is served."""
         details = dict(refusal.details or {})
         if details.get("group", "") == self.stored.group and details.get("kind"):
             details = {**details, "group": self.served.group}
@@ -121,7 +121,7 @@ class _Forms:
         return document
 
     def _patch(self, request: Request) -> bytes:
-        """Give a patch of the stored form; what is no patch at all is left for others to refuse."""
+        """Return a patch of the stored form; what is no patch at all is left for others to refuse."""
         patch_type = media_type(request.content_type)
         if patch_type not in (*PATCH_TYPES, APPLY_PATCH):
             return request.body

@@ -108,7 +108,7 @@ def _entries(
 
 
 def _zero(shape: Type) -> Any:
-    """Give what a null inside a list or map is in Go."""
+    """Return what a null inside a list or map is in Go."""
     if isinstance(shape, Scalar):
         return {"string": "", "boolean": False}.get(shape.type, 0)
     return [] if isinstance(shape, ListType) else {}
@@ -227,7 +227,7 @@ def _mismatch(shape: Type, item: Any, owner: Struct, where: Where) -> MismatchEr
 
 
 def _container(owner: Struct, where: Where) -> Type | None:
-    """Give the type of the owner's field, if the path ends one step below that field."""
+    """Return the type of the owner's field, if the path ends one step below that field."""
     steps = _steps(where)
     field = owner.fields.get(steps[-2]) if len(steps) > 1 else None
     return field.type if field is not None and steps[-1] not in owner.fields else None

@@ -44,7 +44,7 @@ class DeleteOptions:
     unsafe: bool = False
 
     def document(self) -> dict[str, Any]:
-        """Give the options as JSON, what is not said left out."""
+        """Return the options as JSON, what is not said left out."""
         preconditions = {"uid": self.uid, "resourceVersion": self.version}
         members = {
             "gracePeriodSeconds": self.grace_seconds,

@@ -124,7 +124,7 @@ def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources
 
 
 def may_vanish(kind: Kind, document: Document) -> bool:
-    """Tell whether nothing holds a deleted object any more: no finalizer, no grace period."""
+    """Return whether nothing holds a deleted object any more: no finalizer, no grace period."""
     metadata = document["metadata"]
     if kind.first_spec_finalizers and (document.get("spec") or {}).get("finalizers"):
         return False
@@ -203,7 +203,7 @@ def _mark_grace(document: Document, options: DeleteOptions, sources: Sources) ->
 def _shortened(
     metadata: Mapping[str, Any], left: int, grace: int, sources: Sources
 ) -> tuple[int, int]:
-    """Give the new grace period, and the end of it in seconds from now."""
+    """Return the new grace period, and the end of it in seconds from now."""
     end = epoch_seconds(metadata["deletionTimestamp"])
     offset = grace if end is None else end - left + grace - sources.now()
     if offset < 0:  # that period would have ended already: the least that is still one
@@ -228,7 +228,7 @@ def _not_negative(seconds: int) -> int:
 
 
 def _finalizers(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> list[str]:
-    """Give the finalizers with the one of the propagation policy, and no other of these."""
+    """Return the finalizers with the one of the propagation policy, and no other of these."""
     present = metadata.get("finalizers") or []
     wanted = [f for f in present if f not in _POLICIES]
     policy = _policy(kind, present, options)

@@ -167,7 +167,7 @@ class Discovery:
 
 
 def group_versions(kinds: Kinds) -> dict[str, list[str]]:
-    """Give each group's versions, the preferred one first: stable before beta, v2 before v1."""
+    """Return each group's versions, the preferred one first: stable before beta, v2 before v1."""
     groups: dict[str, list[str]] = {}
     for group, version in kinds.group_versions:
         groups.setdefault(group, []).append(version)
@@ -182,7 +182,7 @@ def _rank(version: str) -> tuple[int, int, int]:
 
 
 def _aggregated_version(request: Request) -> str | None:
-    """Give the version of the aggregated form that is asked for, None for the plain form.
+    """Return the version of the aggregated form that is asked for, None for the plain form.
 
     Raises StatusError (406) if the client accepts neither.
     """
@@ -214,7 +214,7 @@ def _names(kind: Kind) -> Document:
 
 
 def _home(kind: Kind) -> dict[str, str]:
-    """Give group and version where they are told: built-in kinds leave them to the document."""
+    """Return group and version where they are told: built-in kinds leave them to the document."""
     if kind.custom is None:
         return {"group": "", "version": ""}
     return {"group": kind.group, "version": kind.version}

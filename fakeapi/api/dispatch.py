@@ -210,7 +210,7 @@ class Api:
         return face.of(target.kind).dress(_warn(target.kind, answer))
 
     def _authorized(self, request: Request) -> User:
-        """Give who acts; raises StatusError (403) if they may not."""
+        """Return who acts; raises StatusError (403) if they may not."""
         user = request.impersonated or request.user
         if isinstance(self.authorizer, AlwaysAllow):
             return user
@@ -222,7 +222,7 @@ class Api:
         return user
 
     def _reviewers(self, target: Target, request: Request, user: User) -> Reviewers | None:
-        """Give the webhooks that a request has to pass, None if there are none at all."""
+        """Return the webhooks that a request has to pass, None if there are none at all."""
         if request.method == "GET" or not self.webhooks.any:
             return None
         path = (target.namespace, target.name, target.subresource)
@@ -230,7 +230,7 @@ class Api:
         return Reviewers(self.webhooks, asked, self.objects, Shapes(self.kinds, self._convert))
 
     def _convert(self, wanted: Kind, given: Kind, document: Document) -> Document:
-        """Give a custom resource in another version; raises StatusError (500), SuspendedError."""
+        """Return a custom resource in another version; raises StatusError (500), SuspendedError."""
         assert wanted.custom is not None
         version = given.api_version
         [found] = self._converter.convert(wanted, wanted.custom, [document], version)
@@ -274,7 +274,7 @@ def _warn(kind: Kind, answer: Response | Watch) -> Response | Watch:
 
 
 def _warned(reviewers: Reviewers | None, serve: Callable[[], Response | Watch]) -> Response | Watch:
-    """Give an answer, or a refusal, with what webhooks have warned of."""
+    """Return an answer, or a refusal, with what webhooks have warned of."""
     if reviewers is None:
         return serve()
     try:
@@ -308,7 +308,7 @@ def _writes(request: Request) -> bool:
 
 
 def _handler(target: Target, request: Request) -> Verb:
-    """Give what answers the request; raises StatusError (404, 405)."""
+    """Return what answers the request; raises StatusError (404, 405)."""
     kind, method, subresource = target.kind, request.method, target.subresource
     own = _HANDLERS.get((kind.resource, subresource))
     if kind.custom is not None:

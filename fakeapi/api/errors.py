@@ -36,7 +36,7 @@ class Cause:
     detail: str = ""
 
     def document(self) -> dict[str, str]:
-        """Give the cause as JSON, empty members left out."""
+        """Return the cause as JSON, empty members left out."""
         members = {"reason": self.reason, "message": self.message, "field": self.field}
         return {name: value for name, value in members.items() if value}
 
@@ -66,7 +66,7 @@ class StatusError(Exception):
         self.warnings: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Give the Status as JSON."""
+        """Return the Status as JSON."""
         metadata = {"continue": self.continue_token} if self.continue_token else {}
         status = {
             "kind": "Status",
@@ -82,7 +82,7 @@ class StatusError(Exception):
         return {**status, "code": self.code}
 
     def response(self) -> Response:
-        """Give the answer to send."""
+        """Return the answer to send."""
         body = orjson.dumps(self.document()) + b"\n"
         return Response(self.code, body, warnings=self.warnings)
 

@@ -18,7 +18,7 @@ from fakeapi.store import Document, Store
 
 
 def export(store: Store, kinds: Kinds) -> list[Document]:
-    """Give every object there is, with its kind."""
+    """Return every object there is, with its kind."""
     stored: dict[str, Kind] = {}
     for kind in sorted(kinds.all, key=_rank):
         if conversion_of(kind) is None:
@@ -31,7 +31,7 @@ def export(store: Store, kinds: Kinds) -> list[Document]:
 
 
 def encode_export(store: Store, kinds: Kinds) -> bytes:
-    """Give the export as one ``List`` document."""
+    """Return the export as one ``List`` document."""
     document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": export(store, kinds)}
     return orjson.dumps(document) + b"\n"
 

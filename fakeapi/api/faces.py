@@ -54,7 +54,7 @@ class Face:
     timestamp: Callable[[int], str]
 
     def dress(self, answer: Response | Watch) -> Response | Watch:
-        """Give the answer in its face; raises StatusError (406) where it has no such face."""
+        """Return the answer in its face; raises StatusError (406) where it has no such face."""
         if isinstance(answer, Response):
             return self._dress_response(answer)
         if self.representation.media_type == YAML:
@@ -66,14 +66,14 @@ class Face:
         return answer
 
     def of(self, kind: Kind) -> Face:
-        """Give the face for a kind of object, whose Tables may have columns of their own."""
+        """Return the face for a kind of object, whose Tables may have columns of their own."""
         if kind.custom is None or self.representation.shape != TABLE:
             return self
         columns = OwnColumns(kind, custom_table(kind.custom))
         return replace(self, options=replace(self.options, own=columns))
 
     def now(self) -> int:
-        """Give the time in seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return parse_time(self.timestamp(0)) or 0
 
     def _dress_response(self, answer: Response) -> Response:
@@ -124,7 +124,7 @@ class _TableEvents:
 
 @lru_cache(maxsize=_REMEMBERED_EVENTS)
 def _later_event(line: bytes, options: TableOptions, now: int) -> bytes:
-    """Give a line without columns; remembered, since many may watch the same."""
+    """Return a line without columns; remembered, since many may watch the same."""
     event = outline_event(line)
     shown = table(bytes(event.object), options, now) | {"columnDefinitions": None}
     return event_line(event.type, orjson.dumps(shown))

@@ -92,7 +92,7 @@ class FieldCheck:
 
 
 def _may_repeat(body: bytes) -> bool:
-    """Tell whether a body may have a key twice: it has more keys than its document.
+    """Return whether a body may have a key twice: it has more keys than its document.
 
     Much cheaper than looking for the key. Strings with quoted colons in them, and bodies that are
     no JSON (protobuf), only cost the look.
@@ -130,7 +130,7 @@ def _remember(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def repeated_fields(body: bytes) -> tuple[str, ...]:
-    """Give the paths of fields that a JSON body has more than once."""
+    """Return the paths of fields that a JSON body has more than once."""
     try:
         parsed = json.loads(body, object_pairs_hook=_remember)
     except ValueError:

@@ -43,7 +43,7 @@ _CLAIM: Final = (
 
 
 def forbidden_changes(kind: Kind, document: Document, old: Object) -> Iterator[Cause]:
-    """Give what an update changes although it may not.
+    """Return what an update changes although it may not.
 
     ``old`` may have been loaded as it was given; its spelling then counts for nothing.
     """
@@ -100,7 +100,7 @@ def _names(spec: Object, group: str) -> list[Any]:
 
 
 def _lasting(spec: Object, before: Object) -> dict[str, Any]:
-    """Give what of a pod's spec may not change, ``before`` being the spec as it was."""
+    """Return what of a pod's spec may not change, ``before`` being the spec as it was."""
     mutable = {"activeDeadlineSeconds", "tolerations", "containers", "initContainers"}
     mutable |= {"ephemeralContainers", "schedulingGates", "priority", "preemptionPolicy"}
     if before.get("schedulingGates"):

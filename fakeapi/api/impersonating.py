@@ -28,7 +28,7 @@ _EXTRA: Final = "extra-"
 
 
 def read_impersonation(headers: Iterable[tuple[str, str]]) -> User | None:
-    """Give whom a request's headers name, or None; raises StatusError (400)."""
+    """Return whom a request's headers name, or None; raises StatusError (400)."""
     found: dict[str, list[str]] = {}
     for name, value in headers:
         key = name.lower()
@@ -64,7 +64,7 @@ def service_account_of(name: str) -> tuple[str, str] | None:
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
-    """Give the groups that every service account of a namespace is in."""
+    """Return the groups that every service account of a namespace is in."""
     return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}"
 
 
@@ -80,7 +80,7 @@ def _groups(name: str, given: list[str]) -> Iterator[str]:
 
 
 def _claims(user: User, whom: User) -> Iterator[Attributes]:
-    """Give what must be allowed, one by one."""
+    """Return what must be allowed, one by one."""
     account = service_account_of(whom.name)
     granted = set(service_account_groups(account[0])) if account else set()
     if account:

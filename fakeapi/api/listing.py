@@ -70,7 +70,7 @@ def list_page(
 
 
 def encode_list(kind: Kind, page: Page) -> bytes:
-    """Give the list document."""
+    """Return the list document."""
     metadata: dict[str, str | int] = {"resourceVersion": str(page.version)}
     if page.continue_token:
         metadata["continue"] = page.continue_token
@@ -85,12 +85,12 @@ def encode_list(kind: Kind, page: Page) -> bytes:
 
 
 def encode_object(kind: Kind, entry: Entry) -> bytes:
-    """Give one object's document."""
+    """Return one object's document."""
     return b"".join((kind.head, entry.raw[1:], b"\n"))
 
 
 def _position(store: Timeline, options: ListOptions) -> tuple[int, str]:
-    """Give the version to read at and the key to start from."""
+    """Return the version to read at and the key to start from."""
     if options.continue_token:
         if options.at_least:
             raise bad_request("specifying resource version is not allowed when using continue")

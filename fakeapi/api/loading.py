@@ -47,7 +47,7 @@ def parse_documents(body: bytes) -> list[Document]:
 
 
 def flatten(piece: Any) -> Iterator[Document]:
-    """Give the objects that an object, list document or array stands for.
+    """Return the objects that an object, list document or array stands for.
 
     Items of a typed list (``PodList``) may leave out kind and apiVersion, as upstream's do. Raises
     StatusError (400).

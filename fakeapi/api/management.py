@@ -48,7 +48,7 @@ class Exchanges(Protocol):
     """What a scheduler and its extenders have said to each other."""
 
     def documents(self) -> list[dict[str, Any]]:
-        """Give it as JSON has it."""
+        """Return it as JSON has it."""
         ...
 
     def clear(self) -> None:
@@ -176,7 +176,7 @@ class Management:
 
 
 def fork_of(request: Request) -> str | None:
-    """Give the snapshot that a request wants to fork ("" is the present), None if it does not."""
+    """Return the snapshot that a request wants to fork ("" is the present), None if it does not."""
     action, argument = _action_and_argument(request)
     return argument if action == "fork" and request.method == "POST" else None
 

@@ -24,7 +24,7 @@ _OPTIONS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "Pa
 
 
 def manager_of(request: Request) -> str:
-    """Give the name of the manager who creates, updates or patches; raises StatusError (422)."""
+    """Return the name of the manager who creates, updates or patches; raises StatusError (422)."""
     named = request.query.get(_FIELD, "")
     causes = _faults(named)
     if "force" in request.query and request.method == "PATCH":
@@ -34,7 +34,7 @@ def manager_of(request: Request) -> str:
 
 
 def applier_of(request: Request) -> tuple[str, bool]:
-    """Give the manager who applies, and whether by force; raises StatusError (422)."""
+    """Return the manager who applies, and whether by force; raises StatusError (422)."""
     named = request.query.get(_FIELD, "")
     missing = [] if named else [required(_FIELD, "is required for apply patch")]
     _check(request, missing + _faults(named))
@@ -60,6 +60,6 @@ def _faults(name: str) -> list[Cause]:
 
 
 def _from_user_agent(agent: str) -> str:
-    """Give the printable characters before the slash, as many as fit."""
+    """Return the printable characters before the slash, as many as fit."""
     shown = "".join(filter(str.isprintable, agent.partition("/")[0])).encode()
     return shown[:MAX_BYTES].decode(errors="ignore")

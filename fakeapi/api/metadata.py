@@ -125,12 +125,12 @@ def _broken_path_rule(name: str) -> str:
 
 
 def generated_name(base: str, sources: Sources) -> str:
-    """Give a name that begins with (at most 58 characters of) ``base``."""
+    """Return a name that begins with (at most 58 characters of) ``base``."""
     return base[:_MAX_GENERATED_BASE] + sources.suffix()
 
 
 def epoch_seconds(timestamp: Any) -> int | None:
-    """Give a timestamp (RFC 3339, UTC) in whole seconds since the epoch; None if it is none."""
+    """Return a timestamp (RFC 3339, UTC) in whole seconds since the epoch; None if it is none."""
     match = _TIMESTAMP.match(timestamp) if isinstance(timestamp, str) else None
     return timegm(tuple(map(int, match.groups()))) if match else None
 

@@ -47,7 +47,7 @@ class Clause:
     quality: float
 
     def asks_for(self) -> tuple[str, str, str]:
-        """Give group, version and kind of the document that is asked for; empty if its own."""
+        """Return group, version and kind of the document that is asked for; empty if its own."""
         group, version, kind = (self.parameters.get(name, "") for name in ("g", "v", "as"))
         return group, version, kind
 
@@ -97,7 +97,7 @@ _choose_again = lru_cache(maxsize=_REMEMBERED)(_choose)  # clients send the same
 
 
 def matches(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[Clause, str]]:
-    """Give the clauses and the media types that satisfy them, the most wanted first."""
+    """Return the clauses and the media types that satisfy them, the most wanted first."""
     for clause in parse_accept(accept):
         for media_type in offered:
             wild = f"{media_type.partition('/')[0]}/*"
@@ -114,7 +114,7 @@ def parse_accept(accept: str) -> list[Clause]:
 
 
 def is_pretty(request: Request) -> bool:
-    """Tell whether the answer is for people's eyes: by ``?pretty``, or by a browser's name."""
+    """Return whether the answer is for people's eyes: by ``?pretty``, or by a browser's name."""
     asked = request.query.get("pretty", "")
     return asked in _TRUE if asked else request.user_agent.startswith(_FOR_PEOPLE)
 
@@ -134,7 +134,7 @@ def _quality(text: str) -> float:
 
 
 def _shape(clause: Clause, media_type: str) -> str | None:
-    """Give what the clause asks for, "" for the objects themselves, None if it cannot be had."""
+    """Return what the clause asks for, "" for the objects themselves, None if it cannot be had."""
     group, version, kind = clause.asks_for()
     if not (group or version or kind):
         return ""

@@ -90,7 +90,7 @@ def _index(kinds: Kinds) -> bytes:
 
 @lru_cache(maxsize=_MOST_DOCUMENTS)
 def _hash(served: tuple[Kind, ...]) -> str:
-    """Give what changes whenever the document would; cheaper than making the document."""
+    """Return what changes whenever the document would; cheaper than making the document."""
     known = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
     schemas = [dict(k.custom.schema) for k in served if k.custom is not None]
     return sha512(orjson.dumps([fingerprint(), known, schemas])).hexdigest().upper()
@@ -112,7 +112,7 @@ def _document(served: tuple[Kind, ...]) -> bytes:
 
 
 def _schemas(served: Iterable[Kind]) -> Json:
-    """Give all definitions that the kinds refer to, by name."""
+    """Return all definitions that the kinds refer to, by name."""
     waiting = [f"{_META}{name}" for name in ("Status", "DeleteOptions", "Patch", "WatchEvent")]
     found: Json = {}
     for kind in served:
@@ -135,7 +135,7 @@ def _list_definition(kind: Kind) -> list[str]:
 
 
 def described(definition: str) -> Json:
-    """Give a definition's schema with its descriptions; raises KeyError."""
+    """Return a definition's schema with its descriptions; raises KeyError."""
     schema = dict(read_schema(definition))
     own, fields = read_description(definition)
     properties = {

@@ -72,7 +72,7 @@ _TYPES: Final[Mapping[str, str]] = {
 
 
 def describe_paths(kind: Kind) -> Json:
-    """Give the path items of a kind: its collections, its objects, their subresources."""
+    """Return the path items of a kind: its collections, its objects, their subresources."""
     scope = f"{kind.root}/namespaces/{{namespace}}" if kind.namespaced else kind.root
     collection, single = f"{scope}/{kind.plural}", f"{scope}/{kind.plural}/{{name}}"
     paths = {
@@ -109,7 +109,7 @@ def _content_of(kind: Kind, verb: str) -> str:
 
 
 def _below(kind: Kind, subresource: Subresource) -> Json:
-    """Give the operations on a subresource; of connections nothing is said about the content."""
+    """Return the operations on a subresource; of connections nothing is said about the content."""
     own = (subresource.group, subresource.version, subresource.kind)
     same = own == (kind.group, kind.version, kind.kind)
     definition = kind.definition if same else ""

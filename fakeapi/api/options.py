@@ -90,7 +90,7 @@ def read_flag(query: Mapping[str, str], name: str) -> bool | None:
 
 
 def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
-    """Tell whether a write shall change nothing; raises StatusError (422) for an unknown value.
+    """Return whether a write shall change nothing; raises StatusError (422) for an unknown value.
 
     A delete says so in its body, too: see :mod:`fakeapi.api.deleteoptions`.
     """
@@ -104,7 +104,7 @@ def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
 
 
 def dry_run_faults(values: Sequence[Any]) -> list[Cause]:
-    """Give the cause if a ``dryRun`` holds anything but ``All``."""
+    """Return the cause if a ``dryRun`` holds anything but ``All``."""
     if all(value == "All" for value in values):
         return []
     listed = orjson.dumps(list(values)).decode()

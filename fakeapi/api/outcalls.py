@@ -89,7 +89,7 @@ class Attempts:
         self._order.clear()
 
     def draw(self, what: Hashable, source: Callable[[], T]) -> T:
-        """Give what the last attempt got here, or something new.
+        """Return what the last attempt got here, or something new.
 
         What ``source`` itself has drawn counts as drawn in either case.
         """
@@ -132,14 +132,14 @@ class Outbox:
         self._attempts = None
 
     def ask(self, call: OutCall) -> bytes:
-        """Give the answer's body; raises SuspendedError, OutCallError."""
+        """Return the answer's body; raises SuspendedError, OutCallError."""
         [answer] = self.ask_all([call])
         if isinstance(answer, OutCallError):
             raise answer
         return answer
 
     def ask_all(self, calls: Sequence[OutCall]) -> list[bytes | OutCallError]:
-        """Give the answers' bodies, or what has failed; raises SuspendedError."""
+        """Return the answers' bodies, or what has failed; raises SuspendedError."""
         answers = [self._answer(call) for call in calls]
         missing = [c for c, answer in zip(calls, answers, strict=True) if answer is None]
         if missing and self._attempts is not None:
@@ -148,11 +148,11 @@ class Outbox:
         return [undriven if answer is None else answer for answer in answers]
 
     def once(self, what: Hashable, act: Callable[[], T]) -> T:
-        """Give what ``act`` gives, done in the first attempt that comes so far."""
+        """Return what ``act`` gives, done in the first attempt that comes so far."""
         return act() if self._attempts is None else self._attempts.draw(what, act)
 
     def steady(self, sources: Sources) -> Sources:
-        """Give sources that say the same in all attempts at one request."""
+        """Return sources that say the same in all attempts at one request."""
         return Sources(
             lambda offset: self.once(offset, lambda: sources.timestamp(offset)),
             lambda: self.once("uid", sources.uid),
@@ -161,7 +161,7 @@ class Outbox:
         )
 
     def _answer(self, call: OutCall) -> bytes | OutCallError | None:
-        """Give what is known of an answer, or what a plain hook says."""
+        """Return what is known of an answer, or what a plain hook says."""
         known = None if self._attempts is None else self._attempts.answers.get(call)
         if known is not None or call.hook is None or iscoroutinefunction(call.hook):
             return known

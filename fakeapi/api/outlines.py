@@ -44,15 +44,15 @@ _EVENT: Final = msgspec.json.Decoder(EventOutline)
 
 
 def outline(body: bytes | msgspec.Raw) -> Outline:
-    """Give the outline of a document that this server has encoded."""
+    """Return the outline of a document that this server has encoded."""
     return _OUTLINE.decode(body)
 
 
 def outline_event(line: bytes) -> EventOutline:
-    """Give the outline of a watch's line."""
+    """Return the outline of a watch's line."""
     return _EVENT.decode(line)
 
 
 def event_line(event_type: str, shown: bytes) -> bytes:
-    """Give a watch's line that shows an object."""
+    """Return a watch's line that shows an object."""
     return b"".join((b'{"type":"', event_type.encode(), b'","object":', shown.rstrip(), b"}\n"))

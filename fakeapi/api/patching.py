@@ -38,7 +38,7 @@ MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
 
 def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) -> Document:
-    """Give the patched document; parts of ``document`` may be reused in it.
+    """Return the patched document; parts of ``document`` may be reused in it.
 
     Raises StatusError: 415 unknown patch type, 400 malformed patch, 413 too much of it, 422 it does
     not apply.
@@ -75,7 +75,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """Give a document with a JSON patch; what is not changed may be shared with it.
+    """Return a document with a JSON patch; what is not changed may be shared with it.
 
     Raises StatusError (400, 413, 422).
     """

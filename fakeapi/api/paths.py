@@ -31,7 +31,7 @@ def group_version_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def find_target(kinds: Kinds, group: str, version: str, rest: Sequence[str]) -> Target | None:
-    """Give what the path below a group and version names; None if it names nothing.
+    """Return what the path below a group and version names; None if it names nothing.
 
     Raises StatusError (404) for a subresource that custom resources do not have.
     """

@@ -42,7 +42,7 @@ _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedul
 def give_account(
     objects: Objects, kind: Kind, namespace: str, document: Document, sources: Sources
 ) -> None:
-    """Give a new pod its account, and the account's token; raises StatusError (403)."""
+    """Return a new pod its account, and the account's token; raises StatusError (403)."""
     annotations = document["metadata"].get("annotations") or {}
     if kind is not PODS or _MIRROR in annotations:
         return

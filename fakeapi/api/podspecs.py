@@ -16,7 +16,7 @@ _SPEC: Final = "spec."
 
 
 def pod_spec_faults(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Give what is wrong in a pod's spec: the field without ``spec.``, the sort, and the rule.
+    """Return what is wrong in a pod's spec: the field without ``spec.``, the sort, and the rule.
 
     A pod whose fields have wrong types breaks one rule, of no field in particular.
     """

@@ -35,7 +35,7 @@ _SYSTEM_PURPOSE: Final = {
 
 
 def system_priority_classes() -> list[Document]:
-    """Give the classes that every cluster has."""
+    """Return the classes that every cluster has."""
     return [
         {
             "metadata": {"name": name},
@@ -122,7 +122,7 @@ def _class_of(objects: Objects, kind: Kind, document: Document) -> Mapping[str, 
 
 
 def _default_class(objects: Objects) -> Document | None:
-    """Give the global default; of several (loaded ones may be) the one of the least value."""
+    """Return the global default; of several (loaded ones may be) the one of the least value."""
     marked = [e for e in objects.entries(PRIORITY_CLASSES) if b'"globalDefault":true' in e.raw]
     defaults = [d for entry in marked if (d := entry.document()).get("globalDefault") is True]
     return min(defaults, key=lambda document: int(document.get("value", 0)), default=None)

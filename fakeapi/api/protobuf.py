@@ -41,7 +41,7 @@ class ProtobufError(ValueError):
 
 
 def read_protobuf(body: bytes) -> Document:
-    """Give the document in a body; raises StatusError (400)."""
+    """Return the document in a body; raises StatusError (400)."""
     if not body.startswith(PREFIX):
         why = f"provided data does not appear to be a protobuf message, expected prefix {_shown()}"
         raise _unrecognized(why, body)
@@ -72,7 +72,7 @@ def _unrecognized(why: str, body: bytes) -> StatusError:
 
 
 def _envelope(data: bytes) -> tuple[str, str, bytes]:
-    """Give apiVersion, kind and the message's bytes."""
+    """Return apiVersion, kind and the message's bytes."""
     api_version, kind, raw = "", "", b""
     for number, value in _fields(data):
         if number == 1:
@@ -113,7 +113,7 @@ def _add(document: Document, field: WireField, value: int | bytes) -> None:
 
 
 def _elements(code: str, reference: str, value: int | bytes) -> list[Any]:
-    """Give what one occurrence of a list's field adds: an element, or packed numbers."""
+    """Return what one occurrence of a list's field adds: an element, or packed numbers."""
     if code in "io" and isinstance(value, bytes):
         numbers, position = [], 0
         while position < len(value):
@@ -134,7 +134,7 @@ def _value(code: str, reference: str, value: int | bytes) -> Any:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Give a message's fields as they come: numbers as integers, everything else as bytes."""
+    """Return a message's fields as they come: numbers as integers, everything else as bytes."""
     position, end = 0, len(data)
     while position < end:
         key, position = _varint(data, position)
@@ -209,7 +209,7 @@ def _microtime(data: bytes) -> str | None:
 
 
 def _moment(data: bytes, fraction: Callable[[int], str]) -> str | None:
-    """Give seconds and nanoseconds since 1970 as RFC 3339; None for Go's zero time."""
+    """Return seconds and nanoseconds since 1970 as RFC 3339; None for Go's zero time."""
     fields = dict(_fields(data))
     if not fields:
         return None
@@ -223,7 +223,7 @@ def _moment(data: bytes, fraction: Callable[[int], str]) -> str | None:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Give year, month and day, counting years from March, so that a leap day comes last."""
+    """Return year, month and day, counting years from March, so that a leap day comes last."""
     era, day_of_era = divmod(days + _EPOCH_DAYS, _ERA_DAYS)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365
@@ -235,7 +235,7 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 
 def _duration(data: bytes) -> str:
-    """Give nanoseconds as Go writes a duration of whole seconds; fractions in seconds."""
+    """Return nanoseconds as Go writes a duration of whole seconds; fractions in seconds."""
     nanos = _number(dict(_fields(data)), 1)
     sign, rest = ("-", -nanos) if nanos < 0 else ("", nanos)
     whole, fraction = divmod(rest, 10**9)

@@ -36,7 +36,7 @@ class RbacAuthorizer:
         self._decoded: dict[bytes, Document] = {}
 
     def reason(self, attributes: Attributes) -> str | None:
-        """Give the binding that allows it, or None."""
+        """Return the binding that allows it, or None."""
         if MASTERS in attributes.user.groups:
             return ""
         for why, rule in self._rules(attributes.user, attributes.namespace):
@@ -45,7 +45,7 @@ class RbacAuthorizer:
         return None
 
     def rules(self, user: User, namespace: str) -> Rules:
-        """Give the rules of all that is bound to the user."""
+        """Return the rules of all that is bound to the user."""
         found = [rule for _, rule in self._rules(user, namespace)]
         return Rules(
             [_part(r, _RESOURCE_PARTS) for r in found if r.get("resources")],

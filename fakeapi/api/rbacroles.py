@@ -47,7 +47,7 @@ _ROLES: Final[dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]]] = {
 
 
 def bootstrap_roles() -> list[Document]:
-    """Give the roles and their bindings."""
+    """Return the roles and their bindings."""
     documents = []
     for name, (rules, groups) in _ROLES.items():
         documents.append(_document("ClusterRole", name) | {"rules": rules})

@@ -105,25 +105,25 @@ class Registry:
         self._reviewers: Reviewers | None = None
 
     def written_by(self, manager: str | None) -> Registry:
-        """Give the same registry, with writes attributed to a field manager; None to nobody."""
+        """Return the same registry, with writes attributed to a field manager; None to nobody."""
         attributed = self._twin()
         attributed._manager = manager  # noqa: SLF001 (its own kind)
         return attributed
 
     def reviewed_by(self, reviewers: Reviewers | None) -> Registry:
-        """Give the same registry, with writes that must pass a request's webhooks."""
+        """Return the same registry, with writes that must pass a request's webhooks."""
         reviewed = self._twin()
         reviewed._reviewers = reviewers  # noqa: SLF001 (its own kind)
         return reviewed
 
     def rehearsing(self) -> Registry:
-        """Give a registry of the same objects that writes nothing."""
+        """Return a registry of the same objects that writes nothing."""
         rehearsal = self._twin()
         rehearsal.store = Rehearsal(self.store)
         return rehearsal
 
     def get(self, target: Target) -> Entry:
-        """Give the newest entry; raises StatusError (404)."""
+        """Return the newest entry; raises StatusError (404)."""
         entry = self.store.get(target.kind, target.key)
         if entry is None:
             raise not_found(target.kind, target.name)
@@ -134,7 +134,7 @@ class Registry:
         return self.create_drafted(target, self.draft(target, document))
 
     def draft(self, target: Target, document: Document) -> Document:
-        """Give a new object as admission is to see it; raises StatusError.
+        """Return a new object as admission is to see it; raises StatusError.
 
         That depends on nothing that is stored, only on the arguments, the manager and the time.
         """
@@ -257,13 +257,13 @@ class Registry:
         return self.store.update(target.kind, target.key, document, present.version)
 
     def _twin(self) -> Registry:
-        """Give a copy that shares everything; ``copy.copy`` takes ten times as long."""
+        """Return a copy that shares everything; ``copy.copy`` takes ten times as long."""
         twin = Registry.__new__(Registry)
         twin.__dict__.update(self.__dict__)
         return twin
 
     def _admitted(self, target: Target, document: Document, old: Document | None) -> Document:
-        """Give a document as admission leaves it, webhooks included."""
+        """Return a document as admission leaves it, webhooks included."""
 
         def plugins(document: Document) -> None:
             self._admit(target, document, old)
@@ -347,7 +347,7 @@ def _check_uid(target: Target, metadata: Mapping[str, Any], present: str) -> Non
 
 
 def _applied(kind: Kind, live: Document, config: Configuration, writer: Writer) -> Document:
-    """Give the object after an apply, as its type holds it."""
+    """Return the object after an apply, as its type holds it."""
     document = apply(kind, live, config, writer)
     try:
         read_document(kind, document)

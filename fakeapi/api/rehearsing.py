@@ -33,15 +33,15 @@ class Objects(Protocol):
         ...
 
     def stored(self, kind: Kind) -> Kind:
-        """Give the kind in which objects of a kind are stored."""
+        """Return the kind in which objects of a kind are stored."""
         ...
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Give the newest entry under ``key``."""
+        """Return the newest entry under ``key``."""
         ...
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
-        """Give the present entries of one namespace or all."""
+        """Return the present entries of one namespace or all."""
         ...
 
     def create(self, kind: Kind, key: str, document: Document) -> Entry:
@@ -66,17 +66,17 @@ class Timeline(Protocol):
         ...
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
-        """Give the present entries of one namespace or all."""
+        """Return the present entries of one namespace or all."""
         ...
 
     def entries_at(
         self, kind: Kind, version: int, namespace: str = "", start: str = ""
     ) -> Sequence[Entry]:
-        """Give the entries as they were at ``version``."""
+        """Return the entries as they were at ``version``."""
         ...
 
     def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
-        """Give the events after ``version``."""
+        """Return the events after ``version``."""
         ...
 
     def listen(self, kind: Kind, wake: Callable[[], None]) -> Callable[[], None]:
@@ -84,7 +84,7 @@ class Timeline(Protocol):
         ...
 
     def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Give entries in the form of a kind."""
+        """Return entries in the form of a kind."""
         ...
 
 
@@ -100,26 +100,26 @@ class Rehearsal:
         return self._objects.version
 
     def stored(self, kind: Kind) -> Kind:
-        """Give the kind in which objects of a kind are stored."""
+        """Return the kind in which objects of a kind are stored."""
         return self._objects.stored(kind)
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Give the newest entry under ``key``."""
+        """Return the newest entry under ``key``."""
         return self._objects.get(kind, key)
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
-        """Give the present entries of one namespace or all."""
+        """Return the present entries of one namespace or all."""
         return self._objects.entries(kind, namespace, start)
 
     def create(self, kind: Kind, key: str, document: Document) -> Entry:
-        """Give what would be stored; raises AlreadyExistsError."""
+        """Return what would be stored; raises AlreadyExistsError."""
         if self.get(kind, key) is not None:
             raise AlreadyExistsError(key)
         document["metadata"].pop("resourceVersion", None)
         return encode_entry(kind, key, 0, document)
 
     def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Give what would be stored; raises MissingError, StaleError."""
+        """Return what would be stored; raises MissingError, StaleError."""
         present = self.get(kind, key)
         if present is None:
             raise MissingError(key)
@@ -129,5 +129,5 @@ class Rehearsal:
         return encode_entry(kind, key, base, document)
 
     def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Give what would be the last state; raises MissingError, StaleError."""
+        """Return what would be the last state; raises MissingError, StaleError."""
         return self.update(kind, key, document, base)

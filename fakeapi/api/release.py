@@ -23,7 +23,7 @@ class Release:
     name: str = "v1.37.0"
 
     def document(self) -> dict[str, Any]:
-        """Give what ``/version`` answers. Raises ReleaseError."""
+        """Return what ``/version`` answers. Raises ReleaseError."""
         match = _FORM.fullmatch(self.name)
         if match is None:
             raise ReleaseError(f"{self.name!r} is not a release; expected one such as v1.37.0")

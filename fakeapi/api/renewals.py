@@ -75,7 +75,7 @@ class Form:
         return self._format % tuple([values[mark] for mark in self._marks])
 
     def beat_of(self, body: bytes, known: Values) -> bytes | None:
-        """Give the beat of a body that has this form, and else the known values; None if not."""
+        """Return the beat of a body that has this form, and else the known values; None if not."""
         begin = self._begin + sum([len(known[mark]) for mark in self._marks_before])
         beat = body[begin : begin + len(known[_BEAT_AT])]
         if _BEAT.fullmatch(beat) is None:
@@ -162,13 +162,13 @@ class _Heartbeat:
     holders: Callable[[Document, Document], Sequence[Any]]
 
     def beat(self, document: Document, sent: Document) -> str:
-        """Give the beat of a document; "" if there is none, or more than one."""
+        """Return the beat of a document; "" if there is none, or more than one."""
         found = self.beats(document, sent)
         [beat] = found if len(found) == 1 else [""]
         return beat if _BEAT.fullmatch(beat.encode()) else ""
 
     def beats(self, document: Document, sent: Document) -> set[str]:
-        """Give all beats of a document."""
+        """Return all beats of a document."""
         return {str(each.get(self.name)) for each in self.holders(document, sent)}
 
 
@@ -177,7 +177,7 @@ def _spec(document: Document, _sent: Document) -> Sequence[Any]:
 
 
 def _conditions(document: Document, sent: Document) -> Sequence[Any]:
-    """Give the conditions of which the sent document speaks."""
+    """Return the conditions of which the sent document speaks."""
     told = [each.get("type") for each in (sent.get("status") or {}).get("conditions") or ()]
     conditions = (document.get("status") or {}).get("conditions") or ()
     return [each for each in conditions if each.get("type") in told]
@@ -194,7 +194,7 @@ def _asked(request: Request) -> tuple[str, ...]:
 
 
 def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | None:
-    """Give what there is to be learned from a write; None if it changed anything else."""
+    """Return what there is to be learned from a write; None if it changed anything else."""
     sent = orjson.loads(request.body)
     before, after = write.before.document(), write.after.document()
     beat = heartbeat.beat(sent, sent)
@@ -223,13 +223,13 @@ def _values(entry: Entry, manager: Mapping[str, Any], beat: str) -> Values:
 
 
 def _agree(sent: Document, before: Document) -> bool:
-    """Tell whether what was sent has the stored managedFields, or none."""
+    """Return whether what was sent has the stored managedFields, or none."""
     entries = (sent.get("metadata") or {}).get("managedFields")
     return entries is None or entries == before["metadata"].get("managedFields")
 
 
 def _last_entry(document: Document, write: Write) -> dict[str, Any] | None:
-    """Give the last entry of managedFields if it is the writer's; {} if there are no entries."""
+    """Return the last entry of managedFields if it is the writer's; {} if there are no entries."""
     entries = (document.get("metadata") or {}).get("managedFields")
     if not entries:
         return {}

@@ -59,7 +59,7 @@ class RequestRecord:
         return read(self.body)
 
     def document(self) -> dict[str, Any]:
-        """Give the record as JSON; a body that cannot be read as text."""
+        """Return the record as JSON; a body that cannot be read as text."""
         told: dict[str, Any] = {
             "method": self.method,
             "path": self.path,

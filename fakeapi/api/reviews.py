@@ -47,19 +47,19 @@ def review_token(call: Call) -> Response:
 
 
 def review_own_access(call: Call) -> Response:
-    """Tell whether who asks may do something."""
+    """Return whether who asks may do something."""
     review = _read(call)
     return _judged(call, review, call.user)
 
 
 def review_access(call: Call) -> Response:
-    """Tell whether somebody may do something."""
+    """Return whether somebody may do something."""
     review = _read(call)
     return _judged(call, review, _subject(review["spec"]))
 
 
 def review_local_access(call: Call) -> Response:
-    """Tell whether somebody may do something in one namespace."""
+    """Return whether somebody may do something in one namespace."""
     review = _read(call)
     namespace = call.target.namespace
     asked = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")

@@ -8,7 +8,7 @@ import orjson
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same JSON (unlike ``==``, for which 1 and true are one)."""
+    """Return whether two values are the same JSON (unlike ``==``, for which 1 and true are one)."""
     return bool(one == other) and _canonical(one) == _canonical(other)
 
 

@@ -29,7 +29,7 @@ class FieldRequirement:
     equal: bool
 
     def matches(self, entry: Entry) -> bool:
-        """Tell whether the entry passes."""
+        """Return whether the entry passes."""
         return (entry.fields[self.index] == self.value) is self.equal
 
 
@@ -44,11 +44,11 @@ class Selection:
         return bool(self.labels.requirements or self.fields)
 
     def matches(self, entry: Entry) -> bool:
-        """Tell whether the entry passes every requirement."""
+        """Return whether the entry passes every requirement."""
         return all(f.matches(entry) for f in self.fields) and self.labels.matches(entry.labels)
 
     def name(self) -> str | None:
-        """Give the only name that can match, or None."""
+        """Return the only name that can match, or None."""
         return next((f.value for f in self.fields if f.index == 0 and f.equal), None)
 
 

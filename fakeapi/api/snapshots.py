@@ -32,7 +32,7 @@ class Snapshots:
         self._api.store.restore(self._find(name))
 
     def fork(self, name: str = "") -> Store:
-        """Give a store that goes on from a saved world, or from now; raises StatusError (404)."""
+        """Return a store that goes on from a saved world, or from now; raises StatusError (404)."""
         return self._find(name).fork() if name else self._api.store.fork()
 
     def _find(self, name: str) -> Store:

@@ -19,7 +19,7 @@ from fakeapi.kinds.types import UNTYPED, ListType, Struct, Type, child, schema_o
 def strategic_merge(
     kind: Kind, document: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Give ``document`` with ``patch`` merged in; raises StatusError (400) if it is malformed."""
+    """Return ``document`` with ``patch`` merged in; raises StatusError (400) if it is malformed."""
     try:
         return strategic.strategic_merge(TYPES, schema_of(kind), document, patch)
     except PatchError as error:

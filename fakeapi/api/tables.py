@@ -39,7 +39,7 @@ class OwnColumns:
     table: CustomTable
 
     def fit(self, whole: Outline) -> bool:
-        """Tell whether a document is the resource, or a list of it."""
+        """Return whether a document is the resource, or a list of it."""
         return whole.kind in (self.kind.kind, self.kind.list_kind)
 
 
@@ -67,7 +67,7 @@ def parse_table_options(query: Mapping[str, str], version: str) -> TableOptions:
 
 
 def table(body: bytes, options: TableOptions, now: int) -> Document:
-    """Give the Table of a list or of one object; ``now`` is in seconds since 1970.
+    """Return the Table of a list or of one object; ``now`` is in seconds since 1970.
 
     Objects inside it are fragments of JSON, which orjson can encode.
     """
@@ -98,7 +98,7 @@ def _qualified_kind(whole: Outline) -> str:
 
 
 def _metadata(whole: Outline) -> Document:
-    """Give the metadata of a list made of a list, or of one object."""
+    """Return the metadata of a list made of a list, or of one object."""
     metadata: Document = orjson.loads(bytes(whole.metadata))
     if whole.is_list:
         return metadata
@@ -131,7 +131,7 @@ def _cells(qualified: str, document: Document, now: int) -> list[Cell]:
 
 
 def _complete(whole: Outline, item: bytes) -> bytes:
-    """Give an object's document; inside a list it bears no kind and apiVersion of its own."""
+    """Return an object's document; inside a list it bears no kind and apiVersion of its own."""
     if not whole.is_list:
         return item.rstrip()
     head = f'{{"kind":"{whole.item_kind}","apiVersion":"{whole.api_version}",'.encode()

@@ -42,7 +42,7 @@ def clock_order(request: Request) -> ClockOrder | None:
 
 
 def describe_clock(now_ns: int, monotonic: float, factor: float) -> Response:
-    """Give what a clock shows: nanoseconds since the epoch, seconds since its start, its pace."""
+    """Return what a clock shows: nanoseconds since the epoch, seconds since its start, its pace."""
     shown = {"nowNanoseconds": now_ns, "seconds": monotonic, "factor": factor}
     return Response(200, orjson.dumps(shown) + b"\n")
 

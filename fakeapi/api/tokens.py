@@ -29,7 +29,7 @@ class IssuedTokens:
         self._issued[token] = _Issue(user, expires)
 
     def user_of(self, token: str) -> User | None:
-        """Give whom a token stands for; None if it is not ours, or no longer valid."""
+        """Return whom a token stands for; None if it is not ours, or no longer valid."""
         issue = self._issued.get(token)
         return issue.user if issue is not None and self._timestamp(0) < issue.expires else None
 

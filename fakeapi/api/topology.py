@@ -19,7 +19,7 @@ _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 
 def topology_labels(objects: Objects, node: str) -> dict[str, str]:
-    """Give the labels of a node that its pods bear, too."""
+    """Return the labels of a node that its pods bear, too."""
     entry = objects.get(NODES, node) if node else None
     if entry is None:
         return {}

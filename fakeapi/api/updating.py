@@ -119,7 +119,7 @@ def _prepare_ephemeral(kind: Kind, document: Document, old: Old, _sources: Sourc
 
 
 def _containers(spec: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
-    """Give the containers that have a name."""
+    """Return the containers that have a name."""
     listed = spec.get(part)
     return [c for c in listed if _is_named(c)] if isinstance(listed, list) else []
 

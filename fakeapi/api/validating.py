@@ -43,7 +43,7 @@ def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) 
 
 
 def faults_of(kind: Kind, document: Document) -> Iterator[Cause]:
-    """Give all faults of an object by itself."""
+    """Return all faults of an object by itself."""
     name = NAMES.get(kind.resource)
     if name is not None:
         yield from name(document, "")

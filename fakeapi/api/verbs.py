@@ -38,7 +38,7 @@ Verb = Callable[[Call], "Response | Watch"]
 
 
 def get(call: Call) -> Response:
-    """Give one object."""
+    """Return one object."""
     store = call.services.store
     asked = int(parse_version(call.request.query.get("resourceVersion", "")) or "0")
     if asked > store.version:
@@ -47,7 +47,7 @@ def get(call: Call) -> Response:
 
 
 def list_or_watch(call: Call) -> Response | Watch:
-    """Give a page of a list, or open a watch."""
+    """Return a page of a list, or open a watch."""
     target, store = call.target, call.services.store
     options = parse_list_options(call.request.query)
     selection = parse_selection(target.kind, options.labels, options.fields)

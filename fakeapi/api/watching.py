@@ -76,7 +76,7 @@ class Watch:
         self._faces.append(face)
 
     def read(self, limit: int) -> Sequence[bytes]:
-        """Give the next lines, about ``limit`` at most; none if there is nothing new yet.
+        """Return the next lines, about ``limit`` at most; none if there is nothing new yet.
 
         After the line of an ERROR event, ``ended`` is true.
         """
@@ -84,12 +84,12 @@ class Watch:
         return [self._shown(line) for line in lines] if self._faces else lines
 
     def bookmark(self) -> bytes:
-        """Give a BOOKMARK line of the version shown so far; call it only after reading all."""
+        """Return a BOOKMARK line of the version shown so far; call it only after reading all."""
         self._version = max(self._version, self._store.version)
         return self._shown(self._bookmark({}))
 
     def due_bookmark(self) -> Sequence[bytes]:
-        """Give a bookmark if the client wants any; call it only after reading all."""
+        """Return a bookmark if the client wants any; call it only after reading all."""
         return [self.bookmark()] if self.bookmarks else []
 
     def start_behind(self, version: int) -> None:
@@ -196,7 +196,7 @@ def _last_state(event: Event) -> bytes:
 
 
 def encode_event(event: Event) -> bytes:
-    """Give the line that tells a watch without selectors of the event."""
+    """Return the line that tells a watch without selectors of the event."""
     return _line(event.type.encode(), event.kind, event.entry.raw)
 
 

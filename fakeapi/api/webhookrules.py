@@ -46,7 +46,7 @@ _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
 def check_webhooks(configuration: Object, _path: str) -> Iterator[Cause]:
-    """Give the faults of a mutating or validating webhook configuration."""
+    """Return the faults of a mutating or validating webhook configuration."""
     seen: set[str] = set()
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         path = f"webhooks[{index}]"

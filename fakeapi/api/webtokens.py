@@ -33,7 +33,7 @@ class Claims:
     private: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """Give the claims as JSON."""
+        """Return the claims as JSON."""
         return {
             "aud": list(self.audiences),
             "exp": self.expires,
@@ -47,7 +47,7 @@ class Claims:
 
 
 def web_token(claims: Claims) -> str:
-    """Give the token: header, claims and signature, in base64 for URLs, joined by dots."""
+    """Return the token: header, claims and signature, in base64 for URLs, joined by dots."""
     signed = f"{_encoded(orjson.dumps(_HEADER))}.{_encoded(orjson.dumps(claims.document()))}"
     return f"{signed}.{_encoded(sha256(signed.encode()).digest())}"
 

@@ -72,7 +72,7 @@ class _Builder:
         return None
 
     def _value(self, event: Event, depth: int) -> tuple[Any, int]:
-        """Give the value that begins with ``event``, and its size."""
+        """Return the value that begins with ``event``, and its size."""
         if depth > MAX_DEPTH:
             raise _fault(f"exceeded max depth of {MAX_DEPTH}")
         if isinstance(event, AliasEvent):

@@ -66,7 +66,7 @@ class Budget(Struct):
     status: BudgetStatus = field(default_factory=BudgetStatus)
 
     def selector(self) -> LabelSelector | None:
-        """Give what selects the pods, None for nothing. Raises BudgetError."""
+        """Return what selects the pods, None for nothing. Raises BudgetError."""
         given = self.spec.selector
         if given is None:
             return None
@@ -138,7 +138,7 @@ def count_healthy(pods: Iterable[Pod], promised: Mapping[str, str], now_ns: int)
 
 
 def desired(spec: BudgetSpec, matching: int, scale: int) -> tuple[int, int]:
-    """Give the expected and the desired number of pods.
+    """Return the expected and the desired number of pods.
 
     ``matching`` pods are selected, ``scale`` is the sum of their controllers' scales. Raises
     BudgetError.
@@ -155,7 +155,7 @@ def desired(spec: BudgetSpec, matching: int, scale: int) -> tuple[int, int]:
 def new_status(
     budget: Budget, expected: int, wanted: int, healthy: int, promised: Mapping[str, str], now: str
 ) -> BudgetStatus | None:
-    """Give the status to be written; None if it stands there already."""
+    """Return the status to be written; None if it stands there already."""
     allowed = healthy - wanted if expected > 0 and healthy > wanted else 0
     old, generation = budget.status, budget.metadata.generation
     status = BudgetStatus(
@@ -170,7 +170,7 @@ def new_status(
 
 
 def failed_status(budget: Budget, why: str, now: str) -> BudgetStatus:
-    """Give the status of a budget that cannot be worked out: nothing may go."""
+    """Return the status of a budget that cannot be worked out: nothing may go."""
     old = budget.status
     noted = (old.disrupted_pods, old.conditions)
     status = BudgetStatus(
@@ -245,7 +245,7 @@ def _with_condition(
 
 
 def _scaled(value: IntOrPercent, total: int) -> int:
-    """Give a number, or that percentage of ``total``, rounded up."""
+    """Return a number, or that percentage of ``total``, rounded up."""
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")

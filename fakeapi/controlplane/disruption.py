@@ -199,7 +199,7 @@ class DisruptionController:
         return None
 
     def _seconds_marked(self, pod: Pod) -> float | None:
-        """Give the seconds until a pod's mark is stale; None if it has none that can be."""
+        """Return the seconds until a pod's mark is stale; None if it has none that can be."""
         mark = pod.condition("DisruptionTarget")
         if mark is None or mark.status != "True" or pod.metadata.deleting or pod.finished:
             return None

@@ -110,7 +110,7 @@ class GarbageCollector:
         self._informers.drop(resource, _decode)
 
     def _is_silent(self, resource: Resource) -> bool:
-        """Tell whether a resource is only missing because its group did not answer."""
+        """Return whether a resource is only missing because its group did not answer."""
         version = f"{resource.group}/{resource.version}" if resource.group else resource.version
         return version in self._discovered.failures
 
@@ -288,7 +288,7 @@ class _Monitor:
 
 
 def _propagation(meta: ObjectMeta) -> Propagation:
-    """Give what an object's finalizers already say of its dependents."""
+    """Return what an object's finalizers already say of its dependents."""
     finalizers = meta.finalizers or ()
     if ORPHAN in finalizers:
         return Propagation.ORPHAN

@@ -102,7 +102,7 @@ class Graph:
         return len(self._nodes)
 
     def get(self, uid: str) -> Node | None:
-        """Give the node of a UID."""
+        """Return the node of a UID."""
         return self._nodes.get(uid)
 
     def saw(self, identity: Identity, meta: ObjectMeta, before: ObjectMeta | None = None) -> None:
@@ -231,12 +231,12 @@ class Graph:
 
 
 def identity_of(owner: OwnerReference, namespace: str) -> Identity:
-    """Give the coordinates that a reference names, seen from a namespace."""
+    """Return the coordinates that a reference names, seen from a namespace."""
     return Identity(owner.kind, owner.api_version, namespace, owner.name, owner.uid)
 
 
 def partition(dependents: Iterable[Node], owner: Identity) -> tuple[list[Node], list[Node]]:
-    """Give the dependents that name an owner by just these coordinates, and those by others.
+    """Return the dependents that name an owner by just these coordinates, and those by others.
 
     One with several references to the same UID can be in both.
     """
@@ -253,7 +253,7 @@ def partition(dependents: Iterable[Node], owner: Identity) -> tuple[list[Node], 
 
 
 def alternative(dependents: Iterable[Node], absent: Identity) -> Identity | None:
-    """Give the next other coordinates, after the absent ones and then from the beginning."""
+    """Return the next other coordinates, after the absent ones and then from the beginning."""
     named = {
         _generalised(identity_of(owner, dependent.identity.namespace), absent)
         for dependent in dependents

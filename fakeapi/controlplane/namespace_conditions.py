@@ -64,7 +64,7 @@ class Pass:
 def conditions_after(
     found: Pass, before: Sequence[Mapping[str, Any]], now: str
 ) -> list[Condition] | None:
-    """Give the conditions after a pass, None if they are as they were ``before``."""
+    """Return the conditions after a pass, None if they are as they were ``before``."""
     failing = dict(_failing(found))
     wanted = [_condition(name, failing.get(name)) for name in _WELL]
     after = [dict(condition) for condition in before]

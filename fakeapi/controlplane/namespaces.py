@@ -79,7 +79,7 @@ class NamespaceController:
         return None
 
     def _age(self, namespace: Namespace) -> float:
-        """Give how long ago the namespace was told to go, in seconds."""
+        """Return how long ago the namespace was told to go, in seconds."""
         told = moment(namespace.metadata.deletion_timestamp)
         return (self._clock.now_ns() - told) / 10**9
 
@@ -212,7 +212,7 @@ class Broom:
         return [item.metadata for item in items]
 
     async def _estimate(self, age: float) -> int:
-        """Give how many seconds the longest of the pods has to end; 0 if it should have ended."""
+        """Return how many seconds the longest of the pods has to end; 0 if it should have ended."""
         pods = (await self._client.list(PODS, decode_pod, Selection(self._namespace))).items
         longest = max(map(_grace_seconds, filter(_counts, pods)), default=0)
         return 0 if age >= longest else longest

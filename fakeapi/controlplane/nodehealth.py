@@ -82,14 +82,14 @@ def listen(heard: Heard | None, node: Node, renewed: str, now_ns: int) -> Heard:
 
 
 def is_silent(heard: Heard, node: Node, now_ns: int) -> bool:
-    """Tell whether nothing has been heard of a node for too long."""
+    """Return whether nothing has been heard of a node for too long."""
     known = node.condition("Ready") is not None
     grace = MONITOR_GRACE_SECONDS if known else STARTUP_GRACE_SECONDS
     return now_ns > heard.at_ns + grace * NS_PER_SECOND
 
 
 def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
-    """Give the conditions to be written for a silent node; none if they stand there already."""
+    """Return the conditions to be written for a silent node; none if they stand there already."""
     conditions = []
     for type_ in _KUBELETS:
         old = node.condition(type_)
@@ -115,7 +115,7 @@ def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
 
 
 def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
-    """Give the node's taints with those that its conditions ask for; None if nothing changes."""
+    """Return the node's taints with those that its conditions ask for; None if nothing changes."""
     wanted = {
         key: None
         for condition in node.status.conditions or ()
@@ -139,7 +139,7 @@ def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
 def swapped(
     taints: Iterable[Taint] | None, add: str, remove: Iterable[str], now: str
 ) -> list[Taint] | None:
-    """Give NoExecute taints with ``add`` ("" for none) and without ``remove``; None if equal."""
+    """Return NoExecute taints with ``add`` ("" for none) and without ``remove``; None if equal."""
     present = list(taints or ())
     without = frozenset(remove)
     after = [t for t in present if not (t.effect == NO_EXECUTE and t.key in without)]
@@ -149,5 +149,5 @@ def swapped(
 
 
 def has_taint(taints: Iterable[Taint] | None, key: str) -> bool:
-    """Tell whether there is a NoExecute taint of a key."""
+    """Return whether there is a NoExecute taint of a key."""
     return any(taint.key == key and taint.effect == NO_EXECUTE for taint in taints or ())

@@ -129,7 +129,7 @@ class NodeLifecycleController:
         self._known = present
 
     async def _listen_to(self, node: Node) -> str:
-        """Give the status of a node's condition Ready, after having written it where it is ours."""
+        """Return the status of a node's condition Ready, after having written it where it is ours."""
         name, now_ns = node.metadata.name, self._clock.now_ns()
         lease = self._leases.objects.get(f"{LEASE_NAMESPACE}/{name}")
         renewed = (lease.spec.renew_time if lease else None) or ""
@@ -155,7 +155,7 @@ class NodeLifecycleController:
             await self._mark_not_ready(pod)
 
     async def _judge(self, node: Node, status: str) -> None:
-        """Give a node up or take it back, by the status of Ready that was found on it."""
+        """Return a node up or take it back, by the status of Ready that was found on it."""
         if status == "True":
             await self._take_back(node)
             return

@@ -95,7 +95,7 @@ class OwnedObjects:
         await self._client.patch(path, kind, msgspec.json.encode(patch), bytes)
 
     async def get(self, path: ObjectPath) -> ObjectMeta | None:
-        """Give an object's metadata, None if there is none."""
+        """Return an object's metadata, None if there is none."""
         try:
             return (await self._client.get(path, decode_partial)).metadata
         except ApiError as error:

@@ -121,7 +121,7 @@ def parse_workloads(run: str) -> tuple[str, ...]:
 
 
 def companions_of(name: str) -> tuple[str, ...]:
-    """Give the parts that are switched on with another one."""
+    """Return the parts that are switched on with another one."""
     return COMPANIONS.get(name, ())
 
 

@@ -54,14 +54,14 @@ class Quarantine:
 
 
 def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
-    """Give the finished pods beyond the threshold that go first; 0 keeps all."""
+    """Return the finished pods beyond the threshold that go first; 0 keeps all."""
     finished = [pod for pod in pods if pod.status.phase not in ("Pending", "Running", "Unknown")]
     count = len(finished) - threshold if threshold > 0 else 0
     return sorted(finished, key=_first_to_go)[: max(count, 0)]
 
 
 def stranded(pods: Iterable[Pod], node: Node | None) -> list[Pod]:
-    """Give the pods told to go on a node that is out of service."""
+    """Return the pods told to go on a node that is out of service."""
     if node is None or not any(t.key == _OUT_OF_SERVICE for t in node.spec.taints or ()):
         return []
     ready = node.condition("Ready")
@@ -71,7 +71,7 @@ def stranded(pods: Iterable[Pod], node: Node | None) -> list[Pod]:
 
 
 def unscheduled(pods: Iterable[Pod]) -> list[Pod]:
-    """Give the pods that were told to go before they got a node."""
+    """Return the pods that were told to go before they got a node."""
     return [pod for pod in pods if pod.metadata.deleting and not pod.spec.node_name]
 
 

@@ -64,7 +64,7 @@ class Scales:
         await asyncio.gather(*(shared.wait_synced() for shared in self._shared.values()))
 
     async def total(self, pods: Sequence[Pod]) -> tuple[int, Sequence[str]]:
-        """Give the sum of the scales, and the names of the pods that nobody controls.
+        """Return the sum of the scales, and the names of the pods that nobody controls.
 
         Raises BudgetError, ApiError.
         """

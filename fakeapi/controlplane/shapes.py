@@ -62,7 +62,7 @@ class Pod(Struct):
     status: PodStatus = field(default_factory=PodStatus)
 
     def condition(self, type_: str) -> Condition | None:
-        """Give the condition of a type, or None."""
+        """Return the condition of a type, or None."""
         return find_condition(self.status.conditions, type_)
 
     @property
@@ -134,7 +134,7 @@ class Node(Struct):
     status: NodeStatus = field(default_factory=NodeStatus)
 
     def condition(self, type_: str) -> Condition | None:
-        """Give the condition of a type, or None."""
+        """Return the condition of a type, or None."""
         return find_condition(self.status.conditions, type_)
 
     @property
@@ -161,7 +161,7 @@ Decode = Callable[[msgspec.Raw], S]
 
 
 def forgiving(shape: type[S]) -> Decode[S]:
-    """Give a decoder of a shape; see the module's rule for what does not fit."""
+    """Return a decoder of a shape; see the module's rule for what does not fit."""
     decoder = msgspec.json.Decoder(shape)
 
     def decode(raw: msgspec.Raw) -> S:
@@ -180,7 +180,7 @@ decode_lease = forgiving(Lease)
 
 
 def find_condition(conditions: list[Condition] | None, type_: str) -> Condition | None:
-    """Give the condition of a type, or None."""
+    """Return the condition of a type, or None."""
     for each in conditions or ():
         if each.type == type_:
             return each

@@ -37,7 +37,7 @@ _MARK: Final = {
 
 
 def tolerated_seconds(pod: Pod, taints: Sequence[Taint]) -> float | None:
-    """Give how long a pod tolerates all of some taints; None for ever."""
+    """Return how long a pod tolerates all of some taints; None for ever."""
     shortest: float | None = None
     for taint in taints:
         modelled = selectors.Taint(taint.key, taint.value or "", taint.effect)
@@ -152,7 +152,7 @@ class _Pods:
 
 
 def no_execute(node: Node | None) -> Sequence[Taint]:
-    """Give the taints of a node that drive pods away; none of a node that is not there."""
+    """Return the taints of a node that drive pods away; none of a node that is not there."""
     taints: Iterable[Taint] = (node.spec.taints if node else None) or ()
     return [taint for taint in taints if taint.effect == NO_EXECUTE]
 

@@ -33,7 +33,7 @@ class ZoneState(Enum):
 
 
 def zone_of(node: Node) -> str:
-    """Give a node's region and zone in one text; "" if it names neither."""
+    """Return a node's region and zone in one text; "" if it names neither."""
     labels = node.metadata.labels or {}
     region = labels.get("topology.kubernetes.io/region", "")
     zone = labels.get("topology.kubernetes.io/zone", "")
@@ -50,7 +50,7 @@ def state_of(ready: int, unready: int) -> ZoneState:
 
 
 def rate_of(state: ZoneState, nodes: int) -> float:
-    """Give how many nodes of such a zone are given up in a second."""
+    """Return how many nodes of such a zone are given up in a second."""
     if state is ZoneState.PARTLY_DISRUPTED:
         return SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
     return RATE
@@ -79,7 +79,7 @@ class Turnstile:
         return True
 
     def next_in(self) -> float | None:
-        """Give the seconds until the next may pass; None for never."""
+        """Return the seconds until the next may pass; None for never."""
         return max(0.0, (1.0 - self._tokens) / self._rate) if self._rate else None
 
 
@@ -98,7 +98,7 @@ class Zones:
         )
 
     def turnstile(self, zone: str, now: float) -> Turnstile:
-        """Give the turnstile of a zone, a new one if it has none."""
+        """Return the turnstile of a zone, a new one if it has none."""
         if zone not in self.turnstiles:
             self.turnstiles[zone] = Turnstile(now)
         return self.turnstiles[zone]

@@ -37,12 +37,12 @@ def unplaced(workload: str, sight: Sight, story: Story) -> tuple[str, ...]:
 
 
 def waits(pod: SeenPod, sight: Sight) -> bool:
-    """Tell whether a pod has no node, and the scheduler has said why."""
+    """Return whether a pod has no node, and the scheduler has said why."""
     return pod.active and not pod.node and bool(sight.refusal(pod))
 
 
 def short_nodes(sight: Sight) -> list[SeenNode]:
-    """Give the nodes that say they are short of memory."""
+    """Return the nodes that say they are short of memory."""
     return [node for node in sight.nodes if node.short_of_memory]
 
 

@@ -22,7 +22,7 @@ class Lookout:
     before: frozenset[str] = frozenset()
 
     async def look(self) -> Sight:
-        """Give the cluster as it is. Raises ApiError, TransportError."""
+        """Return the cluster as it is. Raises ApiError, TransportError."""
         client = self.stage.client
         pods = await client.list(PODS, read_pod)
         nodes = await client.list(NODES, read_node)

@@ -34,7 +34,7 @@ def why(deliberation: Deliberation) -> str:
 
 
 def named(keys: Iterable[str]) -> str:
-    """Give names without their namespaces."""
+    """Return names without their namespaces."""
     return ", ".join(key.rpartition("/")[2] for key in keys)
 
 

@@ -78,7 +78,7 @@ async def tell(extender: Running, witness: Witness, console: Console) -> None:
 
 
 def wide_console() -> Console:
-    """Give a console on stdout that tables fit on, whatever it is connected to."""
+    """Return a console on stdout that tables fit on, whatever it is connected to."""
     return Console(width=140, highlight=False)
 
 

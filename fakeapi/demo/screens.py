@@ -60,13 +60,13 @@ class LiveScreen:
 
 
 def console_for_people() -> Console:
-    """Give a console on stdout; what is no terminal is wide enough for tables."""
+    """Return a console on stdout; what is no terminal is wide enough for tables."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(width=_WIDTH, highlight=False)
 
 
 def screen_on(console: Console, story: Story) -> AbstractContextManager[Screen]:
-    """Give the screen that a console is good for."""
+    """Return the screen that a console is good for."""
     if console.is_terminal and not console.is_dumb_terminal:
         return _live(console, story)
     return nullcontext(LineScreen(console))

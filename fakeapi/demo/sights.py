@@ -97,21 +97,21 @@ class Sight:
     spreading: bool = False
 
     def pods_of(self, workload: str) -> list[SeenPod]:
-        """Give the pods of a workload that are there to stay."""
+        """Return the pods of a workload that are there to stay."""
         return [pod for pod in self.pods if pod.workload == workload and pod.active]
 
     def pod(self, key: str) -> SeenPod | None:
-        """Give the pod of a name."""
+        """Return the pod of a name."""
         return next((pod for pod in self.pods if pod.key == key), None)
 
     def replacements(self) -> list[SeenPod]:
-        """Give the pods that ReplicaSets have made since the burst came."""
+        """Return the pods that ReplicaSets have made since the burst came."""
         if not self.before:
             return []
         return [pod for pod in self.pods if pod.workload and pod.uid not in self.before]
 
     def preempted(self) -> list[Preempted]:
-        """Give who has been told to go by the scheduler, in the order in which it was told."""
+        """Return who has been told to go by the scheduler, in the order in which it was told."""
         found: dict[str, Preempted] = {}
         for event in sorted(self.events, key=lambda each: each.order):
             told = _PREEMPTED.fullmatch(event.message) if event.reason == "Preempted" else None
@@ -120,7 +120,7 @@ class Sight:
         return list(found.values())
 
     def deliberation(self, gone: Preempted) -> Deliberation | None:
-        """Give the extender's answer by which a pod was told to go."""
+        """Return the extender's answer by which a pod was told to go."""
         return next(
             (
                 each
@@ -133,10 +133,10 @@ class Sight:
         )
 
     def refusal(self, pod: SeenPod) -> str:
-        """Give what the last Event FailedScheduling says of a pod; "" if there is none."""
+        """Return what the last Event FailedScheduling says of a pod; "" if there is none."""
         told = [e for e in self.events if e.uid == pod.uid and e.reason == "FailedScheduling"]
         return max(told, key=lambda each: each.order).message if told else ""
 
     def evicted(self) -> list[SeenPod]:
-        """Give the pods that kubelets have evicted."""
+        """Return the pods that kubelets have evicted."""
         return [pod for pod in self.pods if pod.evicted]

@@ -52,7 +52,7 @@ class Addresses:
 
 
 def scheduler_configuration(extender: str) -> dict[str, Any]:
-    """Give the KubeSchedulerConfiguration of the README, for an extender at a URL.
+    """Return the KubeSchedulerConfiguration of the README, for an extender at a URL.
 
     The one difference: an answer may take half a minute, should the machine be busy.
     """
@@ -73,7 +73,7 @@ def scheduler_configuration(extender: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def served(story: Story, seed: int, pace: float) -> AsyncIterator[tuple[Stage, Addresses]]:
-    """Give a stage on which ``pace`` seconds pass in each of ours, until the block ends."""
+    """Return a stage on which ``pace`` seconds pass in each of ours, until the block ends."""
     way, witness = LateTransport(), Witness()
     rng = Random(seed)  # noqa: S311 - jitter of reconnects
     config = Config(port=0, search=Search.CLUSTER, deadline_milliseconds=Deadlines(preempt=10_000))
@@ -115,6 +115,6 @@ class LateTransport:
             yield stream
 
     async def close(self) -> None:
-        """Give back every connection."""
+        """Return every connection."""
         if self._way.done():
             await self._way.result().close()

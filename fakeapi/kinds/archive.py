@@ -21,20 +21,20 @@ COMPONENT: Final = "#/components/schemas/"
 
 
 def read_kinds() -> Sequence[Mapping[str, Any]]:
-    """Give the generated part of every built-in kind, in the order of discovery."""
+    """Return the generated part of every built-in kind, in the order of discovery."""
     kinds: Sequence[Mapping[str, Any]] = _read("kinds.json")
     return kinds
 
 
 def read_schema(definition: str) -> Mapping[str, Any]:
-    """Give a definition's OpenAPI v3 schema, without descriptions; raises KeyError."""
+    """Return a definition's OpenAPI v3 schema, without descriptions; raises KeyError."""
     package, _, name = definition.rpartition(".")
     schema: Mapping[str, Any] = _package("schemas", package)[name]
     return schema
 
 
 def read_description(definition: str) -> tuple[str, Mapping[str, str]]:
-    """Give what a definition means, and what each of its fields means; raises KeyError."""
+    """Return what a definition means, and what each of its fields means; raises KeyError."""
     package, _, name = definition.rpartition(".")
     own, fields = _package("descriptions", package)[name]
     return own, fields
@@ -42,12 +42,12 @@ def read_description(definition: str) -> tuple[str, Mapping[str, str]]:
 
 @cache
 def fingerprint() -> str:
-    """Give what changes whenever the archive's content does."""
+    """Return what changes whenever the archive's content does."""
     return ",".join(f"{member.CRC:08x}" for member in _archive().infolist())
 
 
 def referred(schema: Mapping[str, Any]) -> str:
-    """Give the definition that a schema refers to, or ""."""
+    """Return the definition that a schema refers to, or ""."""
     if "allOf" in schema:
         schema = schema["allOf"][0]
     reference: str = schema.get("$ref", "")

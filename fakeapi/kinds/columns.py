@@ -31,18 +31,18 @@ class Column:
     priority: int
 
     def document(self) -> dict[str, Any]:
-        """Give the definition as JSON."""
+        """Return the definition as JSON."""
         return asdict(self)
 
 
 def columns_of(qualified_kind: str) -> Sequence[Column]:
-    """Give the columns of a kind, named as ``Deployment.apps``."""
+    """Return the columns of a kind, named as ``Deployment.apps``."""
     tables = _tables()
     return tables.get(qualified_kind, tables[_DEFAULT])
 
 
 def has_columns(qualified_kind: str) -> bool:
-    """Tell whether a kind has columns of its own."""
+    """Return whether a kind has columns of its own."""
     return qualified_kind in _tables()
 
 

@@ -192,7 +192,7 @@ Resource = Mapping[str, Any]
 
 
 def _resources(folder: Path) -> Iterator[Resource]:
-    """Give each resource class as data: what ``ApiInfo`` says, and the name of its base class."""
+    """Return each resource class as data: what ``ApiInfo`` says, and the name of its base class."""
     for source in sorted(folder.glob("*.py")):
         for node in ast.parse(source.read_text()).body:
             if isinstance(node, ast.ClassDef):
@@ -319,7 +319,7 @@ def _enumerate(
 
 
 def _openapi(definition: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-    """Give a definition as OpenAPI v3, and apart from it its descriptions."""
+    """Return a definition as OpenAPI v3, and apart from it its descriptions."""
     schema = _plain(definition)
     properties = {name: _plain(p) for name, p in definition.get("properties", {}).items()}
     fields = {name: p.pop("description", "") for name, p in properties.items()}

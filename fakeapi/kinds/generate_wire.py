@@ -90,7 +90,7 @@ class Generator:
         self._packages = packages
 
     def messages(self) -> dict[str, list[Row]]:
-        """Give the fields of every struct of a stable version, and of those inside them."""
+        """Return the fields of every struct of a stable version, and of those inside them."""
         stable = [package for package in self._packages.values() if _STABLE.fullmatch(package.name)]
         wanted = [
             f"{package.name}.{name}"

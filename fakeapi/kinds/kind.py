@@ -60,7 +60,7 @@ NO_SUBRESOURCES: Mapping[str, Subresource] = MappingProxyType({})
 
 
 def untyped() -> Untyped:
-    """Give the structure of a kind that has no schema."""
+    """Return the structure of a kind that has no schema."""
     return UNTYPED
 
 
@@ -171,13 +171,13 @@ class Kinds:
         self.group_versions = tuple(dict.fromkeys((k.group, k.version) for k in self.all))
 
     def at(self, group: str, version: str, plural: str) -> Kind | None:
-        """Give the kind served at a path, or None."""
+        """Return the kind served at a path, or None."""
         return self._by_path.get((group, version, plural))
 
     def of(self, api_version: str, kind: str) -> Kind | None:
-        """Give the kind that a document names, or None."""
+        """Return the kind that a document names, or None."""
         return self._by_document.get((api_version, kind))
 
     def in_group_version(self, group: str, version: str) -> tuple[Kind, ...]:
-        """Give the kinds of one group and version, in the table's order."""
+        """Return the kinds of one group and version, in the table's order."""
         return tuple(k for k in self.all if (k.group, k.version) == (group, version))

@@ -34,7 +34,7 @@ _scalars: dict[tuple[str, str], Scalar] = {}
 
 
 def struct_of(definition: str) -> Struct:
-    """Give the struct of a definition that has fields; raises KeyError if there is none."""
+    """Return the struct of a definition that has fields; raises KeyError if there is none."""
     found = _definition(definition)
     assert isinstance(found, Struct), definition
     return found
@@ -51,7 +51,7 @@ def _definition(name: str) -> Type:
 
 
 def _bare(schema: Mapping[str, Any]) -> Type:
-    """Give the type of a definition without fields: a named scalar, or something free."""
+    """Return the type of a definition without fields: a named scalar, or something free."""
     if "oneOf" in schema:
         choices = {choice["type"] for choice in schema["oneOf"]}
         return _INT_OR_STRING if "integer" in choices else _QUANTITY
@@ -84,7 +84,7 @@ def _type(schema: Mapping[str, Any]) -> Type:
 
 
 def _referred(definition: str, schema: Mapping[str, Any]) -> Type:
-    """Give the type referred to; the place that refers to it may call it atomic."""
+    """Return the type referred to; the place that refers to it may call it atomic."""
     if definition.rpartition(".")[2] in _FREE:
         return UNTYPED
     found = _definition(definition)
@@ -115,7 +115,7 @@ def _list(schema: Mapping[str, Any]) -> ListType:
 
 
 def _key_defaults(schema: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:
-    """Give the defaults of the list's keys; a required one is its type's zero, as in Go."""
+    """Return the defaults of the list's keys; a required one is its type's zero, as in Go."""
     definition = referred(schema.get("items", {}))
     if not keys or not definition:
         return MappingProxyType({})

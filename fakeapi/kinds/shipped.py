@@ -17,6 +17,6 @@ SHIPPED: Final[Mapping[str, str]] = {"workloadspread": "workloadspreads.json"}
 
 
 def definitions_of(parts: Iterable[str]) -> list[dict[str, Any]]:
-    """Give the definitions that come with some parts of the control plane."""
+    """Return the definitions that come with some parts of the control plane."""
     files = [SHIPPED[part] for part in parts if part in SHIPPED]
     return [orjson.loads(Path(__file__).with_name(file).read_bytes()) for file in files]

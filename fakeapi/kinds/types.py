@@ -117,12 +117,12 @@ class Structured(Protocol):
 
 
 def schema_of(kind: Structured) -> Struct | Untyped:
-    """Give the structural type of a kind's documents; untyped if nothing is known about it."""
+    """Return the structural type of a kind's documents; untyped if nothing is known about it."""
     return kind.schema
 
 
 def type_at(root: Type, path: tuple[str, ...]) -> Type:
-    """Give the type at a path of field names and map keys; lists are passed through.
+    """Return the type at a path of field names and map keys; lists are passed through.
 
     What lies below an untyped value, or is not in the type at all, is untyped.
     """
@@ -133,14 +133,14 @@ def type_at(root: Type, path: tuple[str, ...]) -> Type:
 
 
 def element_of(found: Type) -> Type:
-    """Give the type of a list's elements; anything else is its own element."""
+    """Return the type of a list's elements; anything else is its own element."""
     while isinstance(found, ListType):
         found = found.element
     return found
 
 
 def child(parent: Type, step: str) -> Type:
-    """Give the type below one key of an object; untyped if the type does not know it."""
+    """Return the type below one key of an object; untyped if the type does not know it."""
     if isinstance(parent, Struct):
         known = parent.fields.get(step)
         return UNTYPED if known is None else known.type

@@ -44,7 +44,7 @@ Message = Mapping[int, WireField]
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """Give the name of a kind's message, or None if it isn't known."""
+    """Return the name of a kind's message, or None if it isn't known."""
     group, _, version = api_version.rpartition("/")
     folder = _FOLDERS.get(group, group.partition(".")[0])
     table = _table()
@@ -56,7 +56,7 @@ def message_of(api_version: str, kind: str) -> str | None:
 
 @cache
 def message(name: str) -> Message:
-    """Give the fields of a message by their numbers."""
+    """Return the fields of a message by their numbers."""
     return {
         number: WireField(field, code, reference, bool(omits))
         for number, field, code, reference, omits in _table()[name]

@@ -183,7 +183,7 @@ def _compare_resource(
 
 
 def _counterpart(resource: str, document: Document, both: Compared) -> Place:
-    """Give where the object of the world is that stands for a recorded one."""
+    """Return where the object of the world is that stands for a recorded one."""
     uid = uid_of(document)
     actor = both.cast.stand_in(uid)
     if actor == uid:
@@ -213,14 +213,14 @@ def _differing(resource: str, recorded: Document, there: Document, both: Compare
 
 
 def _is_below(path: FieldPath, top: FieldPath) -> bool:
-    """Tell whether a field is, or is in, another one; "*" is any step."""
+    """Return whether a field is, or is in, another one; "*" is any step."""
     return len(top) <= len(path) and all(
         wanted in ("*", step) for step, wanted in zip(path, top, strict=False)
     )
 
 
 def _by_type(document: Document) -> Document:
-    """Give it with its conditions by their types: parts write them in an order of their own."""
+    """Return it with its conditions by their types: parts write them in an order of their own."""
     status = document.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(status, dict) or not isinstance(conditions, list):
@@ -229,7 +229,7 @@ def _by_type(document: Document) -> Document:
 
 
 def _leaves(one: Any, other: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any, Any]]:
-    """Give where two values differ, as deep down as both have something to descend into."""
+    """Return where two values differ, as deep down as both have something to descend into."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in dict.fromkeys((*one, *other)):
             yield from _leaves(one.get(key), other.get(key), (*path, key))

@@ -99,7 +99,7 @@ class Cast:
             self.needed.add(uid)
 
     def stand_in(self, uid: str) -> str:
-        """Give who stands in for a recorded object: itself, unless it was waited for."""
+        """Return who stands in for a recorded object: itself, unless it was waited for."""
         return self.roles.get(uid, uid)
 
     def engage(self, uid: str, actor: str) -> None:
@@ -232,7 +232,7 @@ class Director:
     def _dressed(
         self, resource: str, recorded: Document, there: Document | None, actor: str
     ) -> Document:
-        """Give an object as it was recorded, but for what is not its player's to say."""
+        """Return an object as it was recorded, but for what is not its player's to say."""
         if there is None or not self._attached.names:
             return recorded
         uid = uid_of(recorded)
@@ -252,7 +252,7 @@ class Director:
         return document
 
     def _goes_by_part(self, actor: str) -> bool:
-        """Tell whether a part has told something of the world to go, which nothing undoes."""
+        """Return whether a part has told something of the world to go, which nothing undoes."""
         going = self.world.going.get(actor)
         return going is not None and bool(self._attached.deleter(going.hand))
 
@@ -286,13 +286,13 @@ class Director:
         return Act(going, removes=True)
 
     def _comes_later(self, hand: str) -> bool:
-        """Tell whether a part has told fewer to go than were seen to end."""
+        """Return whether a part has told fewer to go than were seen to end."""
         ended = sum(self._theirs.get(uid) == hand for uid in self.recorded.gone)
         told = sum(deletion.hand == hand for deletion in self.world.deletions)
         return told < ended
 
     def _longest(self, last: Document, hand: str) -> Document | None:
-        """Give who was told to go first, of those whom it may hit as well."""
+        """Return who was told to go first, of those whom it may hit as well."""
         for deletion in self.world.going.values():
             document = self.world.find(deletion.uid)
             if document is not None and self._may_hit(deletion, document, last, hand):
@@ -308,12 +308,12 @@ class Director:
 
 
 def _is_unplaced(resource: str, document: Document) -> bool:
-    """Tell whether it is a pod that no kubelet has ever had."""
+    """Return whether it is a pod that no kubelet has ever had."""
     return resource == "pods" and not read_field(document, ("spec", "nodeName"))
 
 
 def _unversioned(document: Document | None) -> Document | None:
-    """Give it without its version."""
+    """Return it without its version."""
     if document is None:
         return None
     metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
@@ -321,7 +321,7 @@ def _unversioned(document: Document | None) -> Document | None:
 
 
 def _by_anybody(document: Document | None) -> Document | None:
-    """Give it without its version, and without who has written which field."""
+    """Return it without its version, and without who has written which field."""
     found = _unversioned(document)
     if found is not None:
         found["metadata"].pop("managedFields", None)

@@ -47,7 +47,7 @@ class Doorway:
             self._known.add(place[0])
 
     async def coming(self, pod: Document) -> Document:
-        """Give a pod as it comes: in the subset that it is put into here."""
+        """Return a pod as it comes: in the subset that it is put into here."""
         bare = with_subset(pod, "")
         response = await self._ask(CREATE_POD, "CREATE", bare, None)
         if not response.get("allowed"):

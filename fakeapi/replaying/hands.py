@@ -88,7 +88,7 @@ def _controller(before: Ledger, pod: Document) -> str:
 
 
 def _spreading(before: Ledger, pod: Document) -> str:
-    """Tell whether a pod is one that a WorkloadSpread gives up."""
+    """Return whether a pod is one that a WorkloadSpread gives up."""
     known = before.find(str(pod["metadata"].get("uid")))
     spread = before.get((SPREADS, spread_of(pod)))
     if known is None or spread is None or not _is_unschedulable(known):

@@ -75,11 +75,11 @@ class Ledger:
         return begun
 
     def get(self, place: Place) -> Document | None:
-        """Give the object at a place."""
+        """Return the object at a place."""
         return self.present.get(place)
 
     def find(self, uid: str) -> Document | None:
-        """Give the object of a UID."""
+        """Return the object of a UID."""
         place = self.places.get(uid)
         return None if place is None else self.present.get(place)
 

@@ -16,39 +16,39 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 def key_of(document: Document) -> str:
-    """Give ``namespace/name``, or the name alone."""
+    """Return ``namespace/name``, or the name alone."""
     metadata = document["metadata"]
     return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
 def uid_of(document: Document) -> str:
-    """Give the UID, "" if there is none."""
+    """Return the UID, "" if there is none."""
     return str(document["metadata"].get("uid", ""))
 
 
 def is_deleting(document: Document) -> bool:
-    """Tell whether it has been told to go."""
+    """Return whether it has been told to go."""
     return bool(document["metadata"].get("deletionTimestamp"))
 
 
 def is_active(document: Document) -> bool:
-    """Tell whether a pod counts for its controller: neither told to go nor finished."""
+    """Return whether a pod counts for its controller: neither told to go nor finished."""
     phase = read_field(document, ("status", "phase"))
     return not is_deleting(document) and phase not in _FINISHED
 
 
 def owners_of(document: Document) -> Sequence[Document]:
-    """Give the references to owners."""
+    """Return the references to owners."""
     return document["metadata"].get("ownerReferences") or ()
 
 
 def controller_of(document: Document) -> Document | None:
-    """Give the reference to the controlling owner."""
+    """Return the reference to the controlling owner."""
     return next((owner for owner in owners_of(document) if owner.get("controller")), None)
 
 
 def read_field(document: Document, path: FieldPath) -> Any:
-    """Give what stands at a path; None if nothing does."""
+    """Return what stands at a path; None if nothing does."""
     value: Any = document
     for step in path:
         if isinstance(value, list):
@@ -86,7 +86,7 @@ def drop_empty_marks(document: Document) -> None:
 
 
 def with_changes(there: Document, before: Document, after: Document) -> Document:
-    """Give an object to which has been done what made ``after`` of ``before``.
+    """Return an object to which has been done what made ``after`` of ``before``.
 
     What was done to a list is that it became another one.
     """

@@ -41,7 +41,7 @@ class Made:
     namespace: str = ""
 
     def covers(self, resource: str, document: Document) -> bool:
-        """Tell whether an object is one of them."""
+        """Return whether an object is one of them."""
         metadata = document["metadata"]
         if resource != self.resource or self.namespace not in ("", metadata.get("namespace")):
             return False
@@ -189,7 +189,7 @@ class Attached:
         return max((EFFECTS[name].lags for name in self.names), default=1.0)
 
     def chooses(self, hand: str) -> bool:
-        """Tell whether a hand's deletions hit whom a part chooses, whoever controls them."""
+        """Return whether a hand's deletions hit whom a part chooses, whoever controls them."""
         return any(hand in EFFECTS[name].chooses for name in self.names)
 
     def ender(self, resource: str) -> str:
@@ -202,11 +202,11 @@ class Attached:
         return SPREADING in self.names
 
     def keeps(self, resource: str) -> tuple[FieldPath, ...]:
-        """Give the fields of a resource that are not compared."""
+        """Return the fields of a resource that are not compared."""
         return tuple(path for name in self.names for path in EFFECTS[name].keeps.get(resource, ()))
 
     def writes(self, resource: str) -> tuple[FieldPath, ...]:
-        """Give the fields of a resource that are left to parts."""
+        """Return the fields of a resource that are left to parts."""
         return tuple(path for name in self.names for path in EFFECTS[name].writes.get(resource, ()))
 
 

@@ -163,7 +163,7 @@ class Player:
                 await self._play(each)
 
     def _serves(self, event: RecordedEvent) -> bool:
-        """Tell whether the world has the kind of an event's object."""
+        """Return whether the world has the kind of an event's object."""
         return self._world.api.kinds.of(event.api_version, event.kind) is not None
 
     def _clear(self, listed: set[tuple[str, str]]) -> None:
@@ -209,7 +209,7 @@ class Player:
             self._world.load([document])
 
     async def _let_pass(self, act: Act) -> Document:
-        """Give what is to be there; webhooks hear of a pod that comes, or is told to go."""
+        """Return what is to be there; webhooks hear of a pod that comes, or is told to go."""
         document, doorway = act.document, self._doorway
         if doorway is None or document.get("kind") != "Pod":
             return document
@@ -265,7 +265,7 @@ async def replay(
 
 
 def _played(recording: Recording, attached: Attached) -> Recording:
-    """Give what is played of a recording: without webhooks, where something would ask them.
+    """Return what is played of a recording: without webhooks, where something would ask them.
 
     Whom their configurations name is not there, and without an answer no pod could come.
     """

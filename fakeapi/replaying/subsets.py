@@ -23,24 +23,24 @@ _IN_FLIGHT: Final = ("creatingPods", "deletingPods")
 
 
 def annotation_of(pod: Document) -> str:
-    """Give what a pod says of its subset, as it is written; "" if it says nothing."""
+    """Return what a pod says of its subset, as it is written; "" if it says nothing."""
     return str((pod["metadata"].get("annotations") or {}).get(MATCHED) or "")
 
 
 def subset_of(pod: Document) -> str:
-    """Give ``workloadspread/subset``, "" if a pod is in none."""
+    """Return ``workloadspread/subset``, "" if a pod is in none."""
     found = read_injection(annotation_of(pod))
     return "" if found is None else f"{found.spread}/{found.subset}"
 
 
 def spread_of(pod: Document) -> str:
-    """Give ``namespace/name`` of the WorkloadSpread that a pod is in a subset of, or ""."""
+    """Return ``namespace/name`` of the WorkloadSpread that a pod is in a subset of, or ""."""
     found = read_injection(annotation_of(pod))
     return "" if found is None else f"{pod['metadata'].get('namespace')}/{found.spread}"
 
 
 def is_expected(spread: Document, pod: Document) -> bool:
-    """Tell whether a WorkloadSpread has a pod noted as one that is on its way."""
+    """Return whether a WorkloadSpread has a pod noted as one that is on its way."""
     given = read_injection(annotation_of(pod))
     status = spread.get("status") or {}
     lists = [status.get("subsetStatuses"), *(status.get("versionedSubsetStatuses") or {}).values()]
@@ -49,7 +49,7 @@ def is_expected(spread: Document, pod: Document) -> bool:
 
 
 def with_subset(pod: Document, annotation: str) -> Document:
-    """Give a pod that says so of its subset; "": that says nothing."""
+    """Return a pod that says so of its subset; "": that says nothing."""
     metadata = pod["metadata"]
     left = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != MATCHED}
     written = {**left, **({MATCHED: annotation} if annotation else {})}
@@ -58,7 +58,7 @@ def with_subset(pod: Document, annotation: str) -> Document:
 
 
 def critical_seconds(spread: Document, pod: Document) -> int | None:
-    """Give how long a pod may wait to be scheduled; None if for good, as in the last subset."""
+    """Return how long a pod may wait to be scheduled; None if for good, as in the last subset."""
     if read_field(spread, ("spec", "scheduleStrategy", "type")) != "Adaptive":
         return None
     subsets = [each.get("name") for each in read_field(spread, ("spec", "subsets")) or ()]
@@ -71,7 +71,7 @@ def critical_seconds(spread: Document, pod: Document) -> int | None:
 
 
 def comparable(document: Document) -> Document:
-    """Give an object without what is of one world only."""
+    """Return an object without what is of one world only."""
     if document.get("kind") == "Pod" and annotation_of(document):
         return with_subset(document, subset_of(document))
     status = document.get("status")
@@ -81,7 +81,7 @@ def comparable(document: Document) -> Document:
 
 
 def _counted(value: Any) -> Any:
-    """Give a status with numbers in place of those on their way."""
+    """Return a status with numbers in place of those on their way."""
     if isinstance(value, list):
         return [_counted(each) for each in value]
     if not isinstance(value, dict):

@@ -14,7 +14,7 @@ _SHOWN = 10
 
 
 def report_table(report: Report) -> RenderableType:
-    """Give a report: what was played, what there is in the end, and what differs."""
+    """Return a report: what was played, what there is in the end, and what differs."""
     counts = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("resource", "recorded", "here", "missing", "extra", "different"):
         counts.add_column(heading, justify="left" if heading == "resource" else "right")

@@ -19,14 +19,14 @@ class UnknownScenarioError(ValueError):
 
 
 def scenario(name: str) -> list[Document]:
-    """Give the objects of a shipped cluster. Raises UnknownScenarioError."""
+    """Return the objects of a shipped cluster. Raises UnknownScenarioError."""
     if name not in SCENARIOS:
         raise UnknownScenarioError(f"unknown scenario {name!r}; expected {', '.join(SCENARIOS)}")
     return SCENARIOS[name]()
 
 
 def captured_request(name: str) -> bytes:
-    """Give the body of a request captured from kube-scheduler 1.30.12 (see ``captured/``).
+    """Return the body of a request captured from kube-scheduler 1.30.12 (see ``captured/``).
 
     Its pods and nodes are part of the demo cluster.
     """

@@ -68,7 +68,7 @@ class Story:
 
 
 def loop_story() -> Story:
-    """Give the story that ``reprieve demo`` plays."""
+    """Return the story that ``reprieve demo`` plays."""
     return Story(
         {"register": [_registration(pool) for pool in NODES]},
         (
@@ -107,7 +107,7 @@ def loop_story() -> Story:
 
 
 def key_of(document: Document) -> str:
-    """Give ``namespace/name``."""
+    """Return ``namespace/name``."""
     metadata = document["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}"
 

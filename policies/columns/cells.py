@@ -35,15 +35,15 @@ class Cells:
         self.width = 0
 
     def used(self) -> Block:
-        """Give the block without its slack, as a view."""
+        """Return the block without its slack, as a view."""
         return self.block[:, : self.depth(), : self.width]
 
     def depth(self) -> int:
-        """Give how many pods the fullest node has."""
+        """Return how many pods the fullest node has."""
         return int(self.counts[: self.width].max(initial=0))
 
     def used_counts(self) -> Ints:
-        """Give the number of pods on each node, as a view."""
+        """Return the number of pods on each node, as a view."""
         return self.counts[: self.width]
 
     def append_node(self) -> None:

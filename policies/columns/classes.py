@@ -76,7 +76,7 @@ class LabelClasses:
         return len(self._interned)
 
     def acquire(self, pod: Pod) -> tuple[int, bool]:
-        """Give the number of the pod's class, and whether it is new."""
+        """Return the number of the pod's class, and whether it is new."""
         number, new = self._interned.acquire(pod)
         if new:
             self._index.add(pod.labels, number)
@@ -90,14 +90,14 @@ class LabelClasses:
         return gone is not None
 
     def selected(self, selector: LabelSelector) -> Iterator[tuple[int, Pod]]:
-        """Give the classes that ``selector`` may match, each with one of its pods."""
+        """Return the classes that ``selector`` may match, each with one of its pods."""
         for number in self._index.selected(selector):
             sample = self._interned.samples[number]
             if sample is not None:
                 yield number, sample
 
     def lookup(self, selector: LabelSelector | None, speaks_of: Callable[[Pod], bool]) -> Bools:
-        """Give by class number whether ``speaks_of`` holds, which ``selector`` must match for."""
+        """Return by class number whether ``speaks_of`` holds, which ``selector`` must match for."""
         answers = np.zeros(len(self), np.bool_)
         if selector is not None:
             for number, sample in self.selected(selector):
@@ -118,7 +118,7 @@ class Traits:
         self._with_storage: dict[int, PodStorage] = {}
 
     def acquire(self, pod: Pod) -> int:
-        """Give the number of the pod's class."""
+        """Return the number of the pod's class."""
         if not pod.host_ports and not pod.anti_affinity and pod.storage is None:
             return 0
         number, new = self._interned.acquire(pod)
@@ -144,14 +144,14 @@ class Traits:
                 self._repelling.remove(term.selector, (term, place, number))
 
     def conflicting(self, conflicts: Callable[[Pod], bool]) -> Bools:
-        """Give by class number whether a pod of it ``conflicts``; those with ports are asked."""
+        """Return by class number whether a pod of it ``conflicts``; those with ports are asked."""
         answers = np.zeros(len(self._interned), np.bool_)
         for number, sample in self._with_ports.items():
             answers[number] = conflicts(sample)
         return answers
 
     def storing(self, count: Callable[[PodStorage], int]) -> Ints:
-        """Give by class number what ``count`` says of its volumes; 0 for one without."""
+        """Return by class number what ``count`` says of its volumes; 0 for one without."""
         answers = np.zeros(len(self._interned), np.int64)
         for number, storage in self._with_storage.items():
             answers[number] = count(storage)

@@ -54,11 +54,11 @@ class CodedColumn(Generic[T]):
         self.codes[row] = self.codes[self._size]
 
     def rows(self) -> Ints:
-        """Give the codes of all rows, as a view."""
+        """Return the codes of all rows, as a view."""
         return self.codes[: self._size]
 
     def code_of(self, value: T) -> int:
-        """Give the code of a value, or -1 for one that no row has."""
+        """Return the code of a value, or -1 for one that no row has."""
         return self._code_of.get(value, -1)
 
     def where(self, holds: Callable[[T], bool]) -> Bools:

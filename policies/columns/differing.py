@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def difference(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
-    """Give what has gone and what has come, each in order; nothing is twice in a state.
+    """Return what has gone and what has come, each in order; nothing is twice in a state.
 
     Most often one is gone and others, if any, were added at the end: that is seen without asking
     each of them.

@@ -55,7 +55,7 @@ class RowNames:
             self.index[last] = row
 
     def known(self, among: Collection[str]) -> tuple[Sequence[str], Ints]:
-        """Give the names that are known, each once and in order, and their rows."""
+        """Return the names that are known, each once and in order, and their rows."""
         if isinstance(among, Packed):
             if self._has_changed:
                 self._table = _table(self.index)

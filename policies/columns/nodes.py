@@ -40,7 +40,7 @@ class NodeColumns:
         self.requested: Block = np.zeros((len(STANDARD), 16), np.int64)
 
     def labels(self, key: str) -> CodedColumn[str | None]:
-        """Give every node's value of a label; None stands for a node without it."""
+        """Return every node's value of a label; None stands for a node without it."""
         column = self._labels.get(key)
         if column is None:
             if len(self._labels) >= _MOST_KEYS:
@@ -107,7 +107,7 @@ class NodeColumns:
         self.requested[:, row] = self.amounts(requested)
 
     def amounts(self, resources: Resources) -> list[int]:
-        """Give amounts in the order of ``resources``; names that are not in it are left out."""
+        """Return amounts in the order of ``resources``; names that are not in it are left out."""
         scalars = resources.scalars
         listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
         if self._scalars:
@@ -133,7 +133,7 @@ def bounded(amount: int) -> int:
 
 
 def is_regular(resources: Resources) -> bool:
-    """Tell whether all amounts are such that nothing has to be cut."""
+    """Return whether all amounts are such that nothing has to be cut."""
     return (
         0 <= resources.milli_cpu <= BOUND
         and 0 <= resources.memory <= BOUND

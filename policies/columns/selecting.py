@@ -42,7 +42,7 @@ class SelectorIndex(Generic[T]):
                 _discard(self._by_label, (asked.key, value), item)
 
     def about(self, labels: Labels) -> Iterator[T]:
-        """Give everything whose selector may match ``labels``, each thing once."""
+        """Return everything whose selector may match ``labels``, each thing once."""
         yield from self._others
         for label in labels.items():
             yield from self._by_label.get(label, ())
@@ -68,7 +68,7 @@ class LabelIndex(Generic[T]):
             _discard(self._by_label, label, item)
 
     def selected(self, selector: LabelSelector) -> Iterable[T]:
-        """Give everything that ``selector`` may match, each thing once."""
+        """Return everything that ``selector`` may match, each thing once."""
         asked = _most_telling(selector)
         if asked is None:
             return self._all

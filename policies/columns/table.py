@@ -74,7 +74,7 @@ class Columns:
         self.snapshot = snapshot
 
     def know_resource(self, name: str) -> int:
-        """Give the place of a resource among the columns, which it gets if it had none."""
+        """Return the place of a resource among the columns, which it gets if it had none."""
         if name not in self.nodes.resources:
             self.nodes.add_resource(name)
             self.cells.add_channel()
@@ -171,7 +171,7 @@ class Columns:
             self.cells.fill(row, [self._counted(row, pod, self._acquire(pod)) for pod in ordered])
 
     def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
-        """Tell whether a pod may stand where another does, as one does that has changed little."""
+        """Return whether a pod may stand where another does, as one does that has changed little."""
         key, pods = self._policy.victims.key, self.pods[row]
         mine = key(pod)
         if mine == key(pods[place]):
@@ -253,7 +253,7 @@ class Columns:
 
 
 def _are_alike(one: Pod, other: Pod) -> bool:
-    """Tell whether two pods are of the same classes."""
+    """Return whether two pods are of the same classes."""
     return (
         one.namespace == other.namespace
         and one.labels == other.labels

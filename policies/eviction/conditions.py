@@ -60,7 +60,7 @@ _WORDS: Final[Mapping[Pressure, tuple[tuple[str, str], tuple[str, str]]]] = {
 
 
 def node_conditions(pressures: Collection[Pressure]) -> tuple[NodeCondition, ...]:
-    """Give the three conditions that a node reports under these pressures."""
+    """Return the three conditions that a node reports under these pressures."""
     return tuple(
         NodeCondition(pressure, pressure in pressures, *words[pressure in pressures])
         for pressure, words in _WORDS.items()
@@ -68,7 +68,7 @@ def node_conditions(pressures: Collection[Pressure]) -> tuple[NodeCondition, ...
 
 
 def taints(pressures: Collection[Pressure]) -> tuple[Taint, ...]:
-    """Give the taints that a node has under these pressures."""
+    """Return the taints that a node has under these pressures."""
     return tuple(taint for pressure, taint in TAINTS.items() if pressure in pressures)
 
 

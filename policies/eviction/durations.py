@@ -25,7 +25,7 @@ _PART: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit
 
 
 def parse_duration(text: str) -> int:
-    """Give a duration in nanoseconds. Raises ValueError with Go's words."""
+    """Return a duration in nanoseconds. Raises ValueError with Go's words."""
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":

@@ -90,7 +90,7 @@ class Layout:
         return Owner.NODE if self.separate_containers else Owner.IMAGES
 
     def counted(self, signal: Signal) -> frozenset[Part]:
-        """Give what is counted of a pod when ``signal`` runs short."""
+        """Return what is counted of a pod when ``signal`` runs short."""
         owner = self._ranked_as(signal)
         if not self.dedicated_images:
             return _ALL
@@ -99,7 +99,7 @@ class Layout:
         return frozenset({Part.LOGS, Part.VOLUMES} if owner is Owner.NODE else {Part.LAYERS})
 
     def reclaimed(self, signal: Signal, release: EvictionRelease) -> tuple[Reclaim, ...]:
-        """Give what the node does before it evicts for ``signal``, in order."""
+        """Return what the node does before it evicts for ``signal``, in order."""
         if signal not in OWNERS:
             return ()
         if OWNERS[signal] is Owner.CONTAINERS and not release.reclaims_for_containerfs:

@@ -79,7 +79,7 @@ class Step:
 
 
 def hits(outlook: Outlook, within_ns: int, since_ns: int = -1) -> Forecast | None:
-    """Give the hard threshold that a node hits first within a time, None if it hits none.
+    """Return the hard threshold that a node hits first within a time, None if it hits none.
 
     Only what was measured after ``since_ns`` counts.
     """
@@ -114,7 +114,7 @@ def relieve(
 
 
 def steps_of(reliefs: Sequence[Relief]) -> Iterator[Step]:
-    """Give what is to be done, in order: nodes are closed first, then pods go by turns."""
+    """Return what is to be done, in order: nodes are closed first, then pods go by turns."""
     for relief in reliefs:
         if relief.closes:
             yield Step(relief)
@@ -124,7 +124,7 @@ def steps_of(reliefs: Sequence[Relief]) -> Iterator[Step]:
 
 
 def _is_sure(forecast: Forecast, since_ns: int) -> bool:
-    """Tell whether a threshold is met, or enough was read to believe that it will be."""
+    """Return whether a threshold is met, or enough was read to believe that it will be."""
     if forecast.met_ns is not None:
         time_ns = forecast.observation.time_ns
         return time_ns is None or time_ns > since_ns

@@ -76,27 +76,27 @@ def track(
 def met_since(
     thresholds: Iterable[Threshold], before: Mapping[Threshold, int], now_ns: int
 ) -> dict[Threshold, int]:
-    """Give since when each threshold is met; one round without it and the time starts anew."""
+    """Return since when each threshold is met; one round without it and the time starts anew."""
     return {threshold: before.get(threshold, now_ns) for threshold in thresholds}
 
 
 def over_grace(since: Mapping[Threshold, int], now_ns: int) -> list[Threshold]:
-    """Give the thresholds that are met for as long as their grace period, or longer."""
+    """Return the thresholds that are met for as long as their grace period, or longer."""
     return [threshold for threshold, at in since.items() if now_ns - at >= threshold.grace_ns]
 
 
 def pressures_of(thresholds: Iterable[Threshold]) -> list[Pressure]:
-    """Give the pressures that thresholds stand for, each once."""
+    """Return the pressures that thresholds stand for, each once."""
     return list(dict.fromkeys(PRESSURES[threshold.signal] for threshold in thresholds))
 
 
 def seen_at(
     pressures: Iterable[Pressure], before: Mapping[Pressure, int], now_ns: int
 ) -> dict[Pressure, int]:
-    """Give when each pressure was last seen."""
+    """Return when each pressure was last seen."""
     return {**before, **dict.fromkeys(pressures, now_ns)}
 
 
 def reported(seen: Mapping[Pressure, int], transition_ns: int, now_ns: int) -> list[Pressure]:
-    """Give the pressures that were seen less than the transition period ago, sorted."""
+    """Return the pressures that were seen less than the transition period ago, sorted."""
     return sorted(pressure for pressure, at in seen.items() if now_ns - at < transition_ns)

@@ -44,7 +44,7 @@ def _volume_over_limit(pod: EvictablePod, stats: PodStats, configuration: Config
 
 
 def _used_of(volume: Volume, measured: tuple[VolumeStats, ...]) -> int | None:
-    """Give what is used of a volume; of several of one name, upstream takes the last."""
+    """Return what is used of a volume; of several of one name, upstream takes the last."""
     return next((each.usage.used for each in reversed(measured) if each.name == volume.name), None)
 
 

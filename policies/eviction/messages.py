@@ -127,7 +127,7 @@ def _larger(what: str, name: str, usage: str, request: str, resource: Resource) 
 def _offenders(
     pod: EvictablePod, stats: PodStats, resource: Resource
 ) -> Iterator[tuple[str, str, str]]:
-    """Give name, usage and request of containers that use more than they asked for."""
+    """Return name, usage and request of containers that use more than they asked for."""
     known = {container.name: container for container in reversed(pod.containers)}
     for measured in stats.containers:
         container = known.get(measured.name)

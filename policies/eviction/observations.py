@@ -50,24 +50,24 @@ class IncompleteStatsError(ValueError):
 
 
 def observe(node: NodeStats) -> dict[Signal, Observation]:
-    """Give what each signal observes; a signal that lacks a field is left out."""
+    """Return what each signal observes; a signal that lacks a field is left out."""
     return dict(_observed(node))
 
 
 def met(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
-    """Give the thresholds that more is asked of than is available, whatever their grace."""
+    """Return the thresholds that more is asked of than is available, whatever their grace."""
     return _short_of(thresholds, observations, _asked)
 
 
 def unresolved(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
-    """Give the thresholds for which not enough has been reclaimed: value and minimum reclaim."""
+    """Return the thresholds for which not enough has been reclaimed: value and minimum reclaim."""
     return _short_of(thresholds, observations, _asked_with_reclaim)
 
 
 def updated(
     thresholds: Iterable[Threshold], observations: Observations, last: Observations
 ) -> list[Threshold]:
-    """Give the thresholds whose signals were measured anew since the ``last`` time.
+    """Return the thresholds whose signals were measured anew since the ``last`` time.
 
     Times that are not known count as new.
     """
@@ -79,7 +79,7 @@ def updated(
 
 
 def notified_usage(threshold: Threshold, memory: MemoryStats | None) -> int:
-    """Give the usage in bytes at which the kernel is to notify of a threshold (cgroup v1).
+    """Return the usage in bytes at which the kernel is to notify of a threshold (cgroup v1).
 
     Usage has in it what the kernel could give back, hence: capacity - threshold + (usage - working
     set). Raises IncompleteStatsError, with upstream's first words.

@@ -161,7 +161,7 @@ class Outlook:
 
 
 def until_relieved(ranking: Iterable[Standing], shortage: int) -> list[Standing]:
-    """Give the first pods of a ranking that use ``shortage`` together; one even for nothing."""
+    """Return the first pods of a ranking that use ``shortage`` together; one even for nothing."""
     gone: list[Standing] = []
     for standing in ranking:
         if gone and shortage <= 0:
@@ -172,7 +172,7 @@ def until_relieved(ranking: Iterable[Standing], shortage: int) -> list[Standing]
 
 
 def look_ahead(node: str, plan: Plan, past: Past, sample: Sample) -> Outlook:
-    """Give a node's outlook from a sample of its stats and those before.
+    """Return a node's outlook from a sample of its stats and those before.
 
     The time of the sample is the kubelet's; cleaning up is taken to free nothing.
     """
@@ -192,7 +192,7 @@ def most_pressing(outlooks: Iterable[Outlook]) -> list[Outlook]:
 
 
 def urgency(forecast: Forecast) -> tuple[bool, int, bool, bool, int]:
-    """Give what forecasts of a node are sorted by: what is acted on soonest comes first.
+    """Return what forecasts of a node are sorted by: what is acted on soonest comes first.
 
     Where several are acted on at once, or none is heading for it, memory comes first if it is met,
     as the kubelet has it, and then what has the smallest share left.

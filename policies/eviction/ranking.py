@@ -88,7 +88,7 @@ BY_PROCESSES: Final[Order[Standing]] = Order(
 
 
 def order_for(signal: Signal) -> Order[Standing]:
-    """Give the order in which pods go when ``signal`` runs short."""
+    """Return the order in which pods go when ``signal`` runs short."""
     return BY_PROCESSES if signal is Signal.PIDS else BY_REQUEST
 
 
@@ -102,7 +102,7 @@ def rank(
 def first_to_go(
     pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
 ) -> EvictablePod | None:
-    """Give the first pod of the ranking that may be evicted; None if all are critical."""
+    """Return the first pod of the ranking that may be evicted; None if all are critical."""
     movable = [pod for pod in pods if not pod.critical]
     standings = _standings(movable, stats, signal, layout)
     first = min(standings, key=order_for(signal).key, default=None)
@@ -110,7 +110,7 @@ def first_to_go(
 
 
 def steps(ranking: Iterable[Standing], signal: Signal) -> list[Step]:
-    """Give for each pod but the last what put it ahead of the next one."""
+    """Return for each pod but the last what put it ahead of the next one."""
     order = order_for(signal)
     return [
         Step(ahead.pod, behind.pod, order.separating(ahead, behind))
@@ -172,7 +172,7 @@ def _inodes(pod: EvictablePod, stats: PodStats | None, taken: Taken) -> Standing
 
 
 def _taking(parts: frozenset[Part]) -> Taken:
-    """Give what lists what counts of a pod on a disk; what was not measured is None."""
+    """Return what lists what counts of a pod on a disk; what was not measured is None."""
     layers, logs, volumes = (each in parts for each in (Part.LAYERS, Part.LOGS, Part.VOLUMES))
 
     def taken(pod: EvictablePod, stats: PodStats) -> list[DiskUsage | None]:
@@ -189,7 +189,7 @@ def _taking(parts: frozenset[Part]) -> Taken:
 
 
 def _usage_of(volume: Volume, stats: PodStats) -> DiskUsage | None:
-    """Give what a volume takes; of several of one name, the first that was measured."""
+    """Return what a volume takes; of several of one name, the first that was measured."""
     for each in stats.volumes:
         if each.name == volume.name:
             return each.usage

@@ -41,7 +41,7 @@ class EvictionRelease:
     memory_backed_volumes: bool = False  # gate: volumes in memory may be resized
 
     def gated(self, gates: Mapping[str, bool]) -> EvictionRelease:
-        """Give the same release with these feature gates set; others are of no concern."""
+        """Return the same release with these feature gates set; others are of no concern."""
         return replace(
             self,
             separate_disk_gc=gates.get(SEPARATE_DISK_GC, self.separate_disk_gc),
@@ -73,5 +73,5 @@ NEWEST_EVICTION: Final = EVICTION_RELEASES["1.38"]
 
 
 def eviction_release(release: Release) -> EvictionRelease:
-    """Give the kubelet's rules that go with a release."""
+    """Return the kubelet's rules that go with a release."""
     return EVICTION_RELEASES[release.name]

@@ -39,7 +39,7 @@ class Claims:
 
 
 def requested(claims: Claims, resource: Resource, release: EvictionRelease) -> int:
-    """Give what a pod requests of a resource, in nanos."""
+    """Return what a pod requests of a resource, in nanos."""
     pod = claims.requests
     if not release.counts_sidecars:
         total = _without_sidecars(pod, resource)
@@ -52,12 +52,12 @@ def requested(claims: Claims, resource: Resource, release: EvictionRelease) -> i
 
 
 def pod_request(claims: Claims, release: EvictionRelease) -> bool:
-    """Tell whether messages speak of the memory that the pod as a whole requests."""
+    """Return whether messages speak of the memory that the pod as a whole requests."""
     return release.pod_level_resources and Resource.MEMORY in claims.requests.pod_level
 
 
 def limited(claims: Claims) -> int | None:
-    """Give the sum of a pod's limits of local storage, in nanos; None if there are none.
+    """Return the sum of a pod's limits of local storage, in nanos; None if there are none.
 
     Overhead is added to a sum that is not zero.
     """
@@ -66,7 +66,7 @@ def limited(claims: Claims) -> int | None:
 
 
 def is_best_effort(claims: Claims, release: EvictionRelease) -> bool:
-    """Tell whether a pod neither requests nor limits cpu or memory."""
+    """Return whether a pod neither requests nor limits cpu or memory."""
     if claims.of_pod and release.pod_level_resources:
         return not any(_matters(each.pod_level) for each in (claims.requests, claims.limits))
     containers = (

@@ -59,7 +59,7 @@ class Threshold:
         return self.grace_ns == 0
 
     def same(self, other: Threshold) -> bool:
-        """Tell whether two thresholds differ in what is to be reclaimed at most."""
+        """Return whether two thresholds differ in what is to be reclaimed at most."""
         return (self.signal, self.value, self.grace_ns) == (
             other.signal,
             other.value,
@@ -124,7 +124,7 @@ def by_eviction_priority(thresholds: Iterable[Threshold]) -> list[Threshold]:
 
 
 def signal_named(name: str) -> Signal:
-    """Give the signal called ``name``. Raises ThresholdError."""
+    """Return the signal called ``name``. Raises ThresholdError."""
     try:
         return Signal(name)
     except ValueError:

@@ -65,7 +65,7 @@ class Trend:
         return amount if self.nanos >= 0 else -amount
 
     def lasts_ns(self, nanos: int) -> int | None:
-        """Give how long so many nanos of a unit last, rounded down; None if nothing is lost."""
+        """Return how long so many nanos of a unit last, rounded down; None if nothing is lost."""
         return None if self.nanos >= 0 else max(0, nanos) * _SECOND // -self.nanos
 
 
@@ -88,7 +88,7 @@ def extended(readings: Readings, observations: Observations, now_ns: int) -> Rea
 
 
 def trend(readings: Sequence[Reading]) -> Trend | None:
-    """Give the trend of readings, oldest first; None for fewer than two."""
+    """Return the trend of readings, oldest first; None for fewer than two."""
     if len(readings) < 2:
         return None
     slopes = sorted(
@@ -101,7 +101,7 @@ def trend(readings: Sequence[Reading]) -> Trend | None:
 
 
 def _has_come_back(before: Sequence[Reading], reading: Reading) -> bool:
-    """Tell whether all that was lost is there again."""
+    """Return whether all that was lost is there again."""
     fall = trend(before)
     if fall is None or fall.nanos >= 0:
         return False

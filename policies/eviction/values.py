@@ -39,7 +39,7 @@ class Quantity:
     text: str = field(compare=False)
 
     def nanos_of(self, capacity: int) -> int:  # noqa: ARG002 - as of Share
-        """Give the amount in nanos, whatever the capacity."""
+        """Return the amount in nanos, whatever the capacity."""
         return self.nanos
 
     def spelled(self, capacity: int) -> str:  # noqa: ARG002 - as of Share
@@ -55,7 +55,7 @@ class Share:
     text: str = field(default="", compare=False)
 
     def nanos_of(self, capacity: int) -> int:
-        """Give the amount in nanos for a capacity in whole units."""
+        """Return the amount in nanos for a capacity in whole units."""
         return int(capacity * self.fraction) * NANOS
 
     def spelled(self, capacity: int) -> str:

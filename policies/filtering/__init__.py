@@ -85,7 +85,7 @@ class Settings:
 
 
 def configured(settings: Settings) -> tuple[Filter, ...]:
-    """Give the in-tree filters as ``settings`` change them; without any they equal IN_TREE."""
+    """Return the in-tree filters as ``settings`` change them; without any they equal IN_TREE."""
     changed: dict[str, Filter] = {
         each.name: each
         for each in (
@@ -102,7 +102,7 @@ class UnknownFilterError(ValueError):
 
 
 def named(names: Sequence[str], among: Sequence[Filter] = IN_TREE) -> tuple[Filter, ...]:
-    """Give the filters called ``names``, in kube-scheduler's order. Raises UnknownFilterError."""
+    """Return the filters called ``names``, in kube-scheduler's order. Raises UnknownFilterError."""
     known = {each.name: each for each in among}
     for name in names:
         if name not in known:
@@ -113,7 +113,7 @@ def named(names: Sequence[str], among: Sequence[Filter] = IN_TREE) -> tuple[Filt
 
 
 def reads_workloads(filters: Sequence[Filter]) -> bool:
-    """Tell whether any of ``filters`` needs to know Services and controllers."""
+    """Return whether any of ``filters`` needs to know Services and controllers."""
     return any(isinstance(each, PodTopologySpread) and each.defaults for each in filters)
 
 

@@ -27,16 +27,16 @@ class DomainCounts:
     changes: Mapping[Domain, int] = field(default_factory=dict)
 
     def of(self, domain: Domain) -> int:
-        """Give the count of a domain; one that was never counted has none."""
+        """Return the count of a domain; one that was never counted has none."""
         return self.base.get(domain, 0) + self.changes.get(domain, 0)
 
     def changed(self, domain: Domain, by: int) -> DomainCounts:
-        """Give the counts with that of ``domain`` changed."""
+        """Return the counts with that of ``domain`` changed."""
         changes = {**self.changes, domain: self.changes.get(domain, 0) + by}
         return replace(self, changes=changes)
 
     def any(self) -> bool:
-        """Tell whether any domain has a count other than none."""
+        """Return whether any domain has a count other than none."""
         return any(self.of(domain) for domain in self.changes) or any(
             count for domain, count in self.base.items() if domain not in self.changes
         )

@@ -50,7 +50,7 @@ class DynamicResources:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
-    """Tell whether devices have yet to be allocated or to become ready, or cannot be seen."""
+    """Return whether devices have yet to be allocated or to become ready, or cannot be seen."""
     if pod.storage is None or not release.device_claims:
         return False
     if _hides_something(pod, snapshot):

@@ -29,11 +29,11 @@ class Check(Protocol):
         ...
 
     def removing(self, pod: Pod, node: NodeState) -> Check:
-        """Give the check as it stands once ``pod`` has left ``node``."""
+        """Return the check as it stands once ``pod`` has left ``node``."""
         ...
 
     def adding(self, pod: Pod, node: NodeState) -> Check:
-        """Give the check as it stands once ``pod`` has joined ``node``."""
+        """Return the check as it stands once ``pod`` has joined ``node``."""
         ...
 
 
@@ -48,11 +48,11 @@ class NodeCheck:
         return self.rule(node)
 
     def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Give itself: the node's state already says that the pod is gone."""
+        """Return itself: the node's state already says that the pod is gone."""
         return self
 
     def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Give itself: the node's state already says that the pod is there."""
+        """Return itself: the node's state already says that the pod is there."""
         return self
 
 
@@ -98,7 +98,7 @@ class Pipeline:
     limited_by: tuple[str, ...] = ()
 
     def refuse(self, node: NodeState) -> Rejection | None:
-        """Give the first filter's objection to ``node``, pods nominated to it being respected.
+        """Return the first filter's objection to ``node``, pods nominated to it being respected.
 
         Pods of at least the pod's own priority that are promised to the node must fit beside it,
         and it must fit without them too, since they may end elsewhere. Source:
@@ -143,11 +143,11 @@ class Pipeline:
         return self.refuse(node)
 
     def removing(self, pod: Pod, node: NodeState) -> Pipeline:
-        """Give the pipeline as it stands once ``pod`` has left ``node``."""
+        """Return the pipeline as it stands once ``pod`` has left ``node``."""
         return replace(self, checks=tuple(check.removing(pod, node) for check in self.checks))
 
     def adding(self, pod: Pod, node: NodeState) -> Pipeline:
-        """Give the pipeline as it stands once ``pod`` has joined ``node``."""
+        """Return the pipeline as it stands once ``pod`` has joined ``node``."""
         return replace(self, checks=tuple(check.adding(pod, node) for check in self.checks))
 
 

@@ -57,7 +57,7 @@ def counted_check(
     averse: Mapping[Domain, int],
     repelled: Mapping[Domain, int],
 ) -> Check:
-    """Give the check of a pod, for and against which the cluster's pods are counted by domain.
+    """Return the check of a pod, for and against which the cluster's pods are counted by domain.
 
     ``attracted`` counts a pod for each of the pod's affinity terms, ``averse`` for each of its
     anti-affinity terms that speaks of it, ``repelled`` for each of its own that speaks of the pod.
@@ -125,7 +125,7 @@ def _shifted(counts: DomainCounts, domains: Iterable[Domain], by: int) -> Domain
 def _attracting(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[Domain]:
-    """Give the domains in which ``other`` counts for the affinity of ``pod``: it must match all."""
+    """Return the domains in which ``other`` counts for the affinity of ``pod``: it must match all."""
     if pod.affinity and all(term.matches(other, namespaces) for term in pod.affinity):
         yield from _domains(pod.affinity, labels)
 
@@ -133,7 +133,7 @@ def _attracting(
 def _averse(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[Domain]:
-    """Give the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
+    """Return the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
     matching = [term for term in pod.anti_affinity if term.matches(other, namespaces)]
     yield from _domains(matching, labels)
 
@@ -141,7 +141,7 @@ def _averse(
 def _against(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[Domain]:
-    """Give the domains in which ``other`` repels ``pod``."""
+    """Return the domains in which ``other`` repels ``pod``."""
     matching = [term for term in other.anti_affinity if term.matches(pod, namespaces)]
     yield from _domains(matching, labels)
 

@@ -37,7 +37,7 @@ class NodePorts:
 
 
 def conflict(wanted: HostPort, used: HostPort) -> bool:
-    """Tell whether two ports cannot be had on one node."""
+    """Return whether two ports cannot be had on one node."""
     if (wanted.protocol, wanted.port) != (used.protocol, used.port):
         return False
     return wanted.address == used.address or ANY_ADDRESS in (wanted.address, used.address)

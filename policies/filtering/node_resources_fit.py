@@ -53,11 +53,11 @@ class NodeResourcesFit:
         return Preparation(NodeCheck(rule))
 
     def counted(self, requests: Resources) -> Iterator[tuple[str, int]]:
-        """Give what is asked for at all and counts, in the order in which a shortage is told."""
+        """Return what is asked for at all and counts, in the order in which a shortage is told."""
         return (each for each in _positive(requests) if not self.ignores(each[0]))
 
     def ignores(self, resource: str) -> bool:
-        """Tell whether ``resource`` is left to others, such as an extender."""
+        """Return whether ``resource`` is left to others, such as an extender."""
         group, _, _ = resource.partition("/")
         return is_extended(resource) and (resource in self.ignored or group in self.ignored_groups)
 

@@ -58,7 +58,7 @@ class NodeVolumeLimits:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
-    """Tell whether something that the count depends on cannot be seen or understood."""
+    """Return whether something that the count depends on cannot be seen or understood."""
     if pod.storage is None or not _attaches(pod):
         return False
     needed = {Kind.CLAIMS, Kind.VOLUMES, Kind.CSI_NODES}
@@ -103,11 +103,11 @@ class LimitsCheck:
         return _TOO_MANY if self._exceeds(node) else None
 
     def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Give itself: the node's state already says that the pod is gone."""
+        """Return itself: the node's state already says that the pod is gone."""
         return self
 
     def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Give itself: the node's state already says that the pod is there."""
+        """Return itself: the node's state already says that the pod is there."""
         return self
 
     def absent_driver(self, node: Node) -> Rejection | None:
@@ -117,7 +117,7 @@ class LimitsCheck:
         return None if absent is None else refused(Code.NO_DRIVER, absent)
 
     def has_room_beside(self, node: Node, volumes: int) -> bool:
-        """Tell whether no limit is in reach while pods on the node have ``volumes`` at most."""
+        """Return whether no limit is in reach while pods on the node have ``volumes`` at most."""
         csi_node = self.counting.storage.csi_nodes.get(node.name)
         wanted = self._wanted(csi_node)
         limits = self.counting.limits({each.driver for each in wanted}, node, csi_node)
@@ -177,7 +177,7 @@ class _Counting:
         return found
 
     def volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
-        """Give the pod's volumes as the drivers on the node count them."""
+        """Return the pod's volumes as the drivers on the node count them."""
         for each in (pod.storage or NOTHING_STORED).volumes:
             found = (
                 self._of_claim(pod, each, node)

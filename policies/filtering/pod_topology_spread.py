@@ -59,7 +59,7 @@ class PodTopologySpread:
         return Preparation(counted_check(pod, constraints, counted))
 
     def constraints(self, pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
-        """Give the hard constraints of ``pod``: its own, or the defaults if it has none at all."""
+        """Return the hard constraints of ``pod``: its own, or the defaults if it has none at all."""
         if pod.spread or pod.soft_spread or not self.defaults:
             return pod.spread
         workloads = snapshot.workloads.get(pod.namespace, ())
@@ -72,7 +72,7 @@ class PodTopologySpread:
 def counted_check(
     pod: Pod, constraints: tuple[SpreadConstraint, ...], counted: Sequence[Mapping[Domain, int]]
 ) -> Check:
-    """Give the check of constraints whose matching pods are counted, for each by domain.
+    """Return the check of constraints whose matching pods are counted, for each by domain.
 
     A domain that counts has an entry, even if nobody is there.
     """
@@ -92,7 +92,7 @@ class _Skew:
     least: tuple[tuple[Domain, int], ...]
 
     def minimum(self) -> int:
-        """Give the count of the emptiest domain."""
+        """Return the count of the emptiest domain."""
         if len(self.counts.base) < self.constraint.min_domains:
             return 0
         changed = [self.counts.of(domain) for domain in self.counts.changes]

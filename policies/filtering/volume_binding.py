@@ -72,7 +72,7 @@ class VolumeBinding:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
-    """Tell whether a claim waits for its first pod, or something cannot be seen or understood."""
+    """Return whether a claim waits for its first pod, or something cannot be seen or understood."""
     if pod.storage is None or not pod.storage.claims:
         return False
     storage = snapshot.storage
@@ -95,13 +95,13 @@ def _hides_something(pod: Pod, storage: Storage) -> bool:
 
 
 def _needs_unseen_node(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """Tell whether the claim's volume is an in-tree one and no CSINode tells if it is migrated."""
+    """Return whether the claim's volume is an in-tree one and no CSINode tells if it is migrated."""
     volume = storage.volumes.get(claim.volume)
     return volume is not None and volume.migration is not None and Kind.CSI_NODES in storage.unknown
 
 
 def _is_garbled(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """Tell whether the claim's volume is an in-tree one that cannot be translated."""
+    """Return whether the claim's volume is an in-tree one that cannot be translated."""
     volume = storage.volumes.get(claim.volume)
     return volume is not None and volume.migration is not None and volume.migration.volume is None
 

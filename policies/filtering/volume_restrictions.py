@@ -49,7 +49,7 @@ class VolumeRestrictions:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
-    """Tell whether a claim of the pod's cannot be seen."""
+    """Return whether a claim of the pod's cannot be seen."""
     return any(
         not snapshot.storage.knows(Kind.CLAIMS, f"{pod.namespace}/{name}") for name in _lasting(pod)
     )
@@ -65,7 +65,7 @@ class RestrictionsCheck:
     claim_in_use: Rejection
 
     def heeds(self, storage: PodStorage) -> bool:
-        """Tell whether a pod with this storage can make a difference to its node."""
+        """Return whether a pod with this storage can make a difference to its node."""
         named = not self.claims.isdisjoint(storage.lasting_claims)
         return named or any(_same(mine, other) for mine in self.disks for other in storage.disks)
 

@@ -51,7 +51,7 @@ class VolumeZone:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
-    """Tell whether a claim, or what stands behind it, cannot be seen."""
+    """Return whether a claim, or what stands behind it, cannot be seen."""
     storage = snapshot.storage
     for name in (pod.storage or NOTHING_STORED).lasting_claims:
         key = f"{pod.namespace}/{name}"

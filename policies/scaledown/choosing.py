@@ -26,7 +26,7 @@ _NS_PER_MS: Final = 10**6
 def choose_victims(
     active: Sequence[Replica], crowding: Mapping[str, int], count: int, now_ns: int | None
 ) -> list[Replica]:
-    """Give the ``count`` (at most all) of the ``active`` replicas that are deleted first.
+    """Return the ``count`` (at most all) of the ``active`` replicas that are deleted first.
 
     If all go, they come as they were given. ``crowding`` and ``now_ns`` are what scale_down_order
     takes.
@@ -85,7 +85,7 @@ def decide_scale_down(
 def deletion_age_ratio(
     victims: Iterable[Replica], active: Iterable[Replica], now_ns: int
 ) -> list[int]:
-    """Give for each victim that is ready how many times as old it is as the youngest ready one.
+    """Return for each victim that is ready how many times as old it is as the youngest ready one.
 
     Ages are of milliseconds since the creation, and the ratio is cut to an integer, as upstream.
     A pod without a creation time has no age. Where the youngest is not yet a millisecond old, there

@@ -50,7 +50,7 @@ def _numbered_runs(*columns: Ints) -> Ints:
 
 
 def _exact_moments(replicas: Sequence[Replica]) -> Mapping[str, Ints]:
-    """Give what the coarse criteria tell roughly, by the name of the criterion."""
+    """Return what the coarse criteria tell roughly, by the name of the criterion."""
     ready = _column([each.ready for each in replicas])
     since = _moments([each.ready_since_ns for each in replicas])
     return {
@@ -65,7 +65,7 @@ def _keys(
     now_ns: int | None,
     exact: Mapping[str, Ints],
 ) -> Keys:
-    """Give each criterion's keys by its name, a row for each replica."""
+    """Return each criterion's keys by its name, a row for each replica."""
     return {
         "unscheduled": lambda: _column([each.node != "" for each in replicas]),
         "phase": lambda: _column([PHASES.get(each.phase, 0) for each in replicas]),
@@ -98,7 +98,7 @@ def _age_ranks(moments: Ints, now_ns: int | None) -> Ints:
 
 @cache
 def _first_ages() -> tuple[int, ...]:
-    """Give the smallest age of each rank, from 0 on."""
+    """Return the smallest age of each rank, from 0 on."""
     ages = range(1, LONGEST_AGE + 1)
     return tuple(
         ages[bisect_left(ages, rank, key=log2_rank)] for rank in range(log2_rank(LONGEST_AGE) + 1)

@@ -31,7 +31,7 @@ LONGEST_AGE: Final = 2**63 - 1
 
 
 def log2_rank(age_ns: int) -> int:
-    """Give the power of two below an age, as the fraction is cut off; -1 for no age at all.
+    """Return the power of two below an age, as the fraction is cut off; -1 for no age at all.
 
     The logarithm is a float, as upstream: above six days, an age that lacks a few nanoseconds to
     the next power counts as that power.

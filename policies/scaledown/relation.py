@@ -79,14 +79,14 @@ class ReplicaSet:
         return f"{self.namespace}/{self.name}"
 
     def selects(self, pod: Member) -> bool:
-        """Tell whether a pod is in its namespace and has the labels that it asks for."""
+        """Return whether a pod is in its namespace and has the labels that it asks for."""
         if self.selector is None or pod.replica.namespace != self.namespace:
             return False
         return self.selector.matches(pod.labels)
 
 
 def claimed(replica_set: ReplicaSet, pods: Iterable[Member]) -> list[Replica]:
-    """Give the active pods that a ReplicaSet controls and selects: those that it may delete.
+    """Return the active pods that a ReplicaSet controls and selects: those that it may delete.
 
     One that it no longer selects it is about to release. An orphan is not its own yet. A ReplicaSet
     without a selector, which no API server would store, keeps what it controls.
@@ -102,7 +102,7 @@ def claimed(replica_set: ReplicaSet, pods: Iterable[Member]) -> list[Replica]:
 
 
 def siblings(replica_set: ReplicaSet, among: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """Give the ReplicaSets with the same controller, itself included; none if it has none."""
+    """Return the ReplicaSets with the same controller, itself included; none if it has none."""
     if replica_set.owner is None:
         return []
     return [each for each in among if each.owner == replica_set.owner]
@@ -111,7 +111,7 @@ def siblings(replica_set: ReplicaSet, among: Iterable[ReplicaSet]) -> list[Repli
 def related(
     replica_set: ReplicaSet, among: Iterable[ReplicaSet], pods: Iterable[Member]
 ) -> list[Member]:
-    """Give the pods that a ReplicaSet or a sibling selects, whoever owns them."""
+    """Return the pods that a ReplicaSet or a sibling selects, whoever owns them."""
     family = siblings(replica_set, among)
     return [pod for pod in pods if any(each.selects(pod) for each in family)]
 

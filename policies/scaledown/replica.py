@@ -45,7 +45,7 @@ def parse_deletion_cost(text: str | None) -> int:
 
 
 def is_deletion_cost(text: str | None) -> bool:
-    """Tell whether the annotation is missing or an int32 as Kubernetes wants it written.
+    """Return whether the annotation is missing or an int32 as Kubernetes wants it written.
 
     No plus sign and no leading zero; but zeros may follow a minus sign.
     """

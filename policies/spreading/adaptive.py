@@ -33,7 +33,7 @@ RECOVERY_NS: Final = 300 * SECOND
 def given_up(
     pods: Iterable[SpreadPod], critical_seconds: int, agenda: Agenda
 ) -> tuple[SpreadPod, ...]:
-    """Give the pods that have been unschedulable for too long."""
+    """Return the pods that have been unschedulable for too long."""
     return tuple(pod for pod in pods if _given_up(pod, critical_seconds, agenda))
 
 

@@ -72,7 +72,7 @@ class Choice:
 def first_counts(
     subsets: Iterable[Subset], replicas: int, quirks: Quirks
 ) -> tuple[SubsetStatus, ...]:
-    """Give the list that a version without one starts from; its pods are not looked at."""
+    """Return the list that a version without one starts from; its pods are not looked at."""
     return tuple(
         SubsetStatus(subset.name, _first_missing(subset.max_replicas, replicas, quirks))
         for subset in subsets
@@ -80,14 +80,14 @@ def first_counts(
 
 
 def ordinal(name: str) -> int:
-    """Give the number at the end of a StatefulSet pod's name, or -1."""
+    """Return the number at the end of a StatefulSet pod's name, or -1."""
     found = _ORDINAL.search(name)
     number = -1 if found is None else int(found[1])
     return number if number <= _MOST else -1
 
 
 def choose_by_ordinal(spread: Spread, name: str) -> str | None:
-    """Give the subset of a StatefulSet's pod."""
+    """Return the subset of a StatefulSet's pod."""
     overall = {each.name: each for each in spread.status.subsets}
     number, threshold = ordinal(name), 0
     for subset in spread.subsets:
@@ -169,7 +169,7 @@ def _first_missing(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int:
 
 
 def _ordinals(limit: MaxReplicas) -> int:
-    """Give how many ordinals a subset takes; a share of them takes none."""
+    """Return how many ordinals a subset takes; a share of them takes none."""
     if limit is None:
         return _MOST
     if isinstance(limit, int):
@@ -187,7 +187,7 @@ def _first_fit(
     simulate: Simulate | None,
     passed: dict[str, str],
 ) -> SubsetStatus | None:
-    """Give the first subset with room that the pod fits, or the first one with room."""
+    """Return the first subset with room that the pod fits, or the first one with room."""
     open_ones = [each for each in counts if not is_closed(each) and _has_room(each)]
     for each, subset in _tried(spread, open_ones):
         problem = "" if simulate is None or subset is None else simulate(spread, subset)
@@ -200,7 +200,7 @@ def _first_fit(
 def _tried(
     spread: Spread, counts: Iterable[SubsetStatus]
 ) -> Iterator[tuple[SubsetStatus, Subset | None]]:
-    """Give the subsets to be tried, each with what is to be simulated; None for the last one."""
+    """Return the subsets to be tried, each with what is to be simulated; None for the last one."""
     simulated = {subset.name: subset for subset in spread.subsets[:-1]}
     for each in counts:
         yield each, simulated.get(each.name)
@@ -213,7 +213,7 @@ def _has_room(status: SubsetStatus) -> bool:
 def _told(
     status: SubsetStatus, chosen: SubsetStatus, passed: Mapping[str, str], now_ns: int
 ) -> SubsetStatus:
-    """Give the status with what a simulation said in its condition, or without what one had said.
+    """Return the status with what a simulation said in its condition, or without what one had said.
 
     A subset that has been closed for other reasons stays closed for these.
     """

@@ -23,19 +23,19 @@ SIMULATION_FAILED: Final = "SimulationFailed"
 
 
 def schedulable(status: SubsetStatus | None) -> Condition | None:
-    """Give the condition of a subset, or None."""
+    """Return the condition of a subset, or None."""
     conditions = () if status is None else status.conditions
     return next((each for each in conditions if each.type == SCHEDULABLE), None)
 
 
 def is_closed(status: SubsetStatus | None) -> bool:
-    """Tell whether new pods pass a subset over."""
+    """Return whether new pods pass a subset over."""
     found = schedulable(status)
     return found is not None and found.status == "False"
 
 
 def with_condition(status: SubsetStatus, coming: Condition) -> SubsetStatus:
-    """Give the status with a condition in place of the one of its type.
+    """Return the status with a condition in place of the one of its type.
 
     One of the same status and reason stays as it is; one of the same status keeps its time.
     """
@@ -49,10 +49,10 @@ def with_condition(status: SubsetStatus, coming: Condition) -> SubsetStatus:
 
 
 def sufficient(now_ns: int) -> Condition:
-    """Give the condition of a subset that pods may be put into."""
+    """Return the condition of a subset that pods may be put into."""
     return Condition(SCHEDULABLE, "True", SUFFICIENT, changed_ns=now_ns)
 
 
 def unschedulable(now_ns: int) -> Condition:
-    """Give the condition of a subset where a pod could not be scheduled."""
+    """Return the condition of a subset where a pod could not be scheduled."""
     return Condition(SCHEDULABLE, "False", POD_UNSCHEDULABLE, changed_ns=now_ns)

@@ -63,7 +63,7 @@ class Cost:
 
 
 def _ready_since(pod: SpreadPod) -> int:
-    """Give a key that is smaller the shorter the pod has been ready; a missing time comes first."""
+    """Return a key that is smaller the shorter the pod has been ready; a missing time comes first."""
     if not pod.ready:
         return 0
     return MISSING if pod.ready_since is None else -pod.ready_since
@@ -96,7 +96,7 @@ def deletion_costs(
     replicas: int,
     quirks: Quirks,
 ) -> dict[str, Cost]:
-    """Give the cost of each active pod, by name. A subset of no sensible limit gives none."""
+    """Return the cost of each active pod, by name. A subset of no sensible limit gives none."""
     if not _is_costed(spread):
         return {}
     costs: dict[str, Cost] = {}
@@ -108,7 +108,7 @@ def deletion_costs(
 
 
 def cost_of_newcomer(spread: Spread, subset: str, quirks: Quirks) -> int | None:
-    """Give what a new pod costs that a subset had room for; None if nobody is to say so yet.
+    """Return what a new pod costs that a subset had room for; None if nobody is to say so yet.
 
     New pods are nearly always of the newest version, and are taken for such.
     """

@@ -93,7 +93,7 @@ def _in_flight(
 
 
 def _creation_id(pod: SpreadPod) -> str:
-    """Give what a pod was written down as when it was created."""
+    """Return what a pod was written down as when it was created."""
     given = pod.injection
     return given.uid if given is not None and given.uid else pod.name
 
@@ -101,7 +101,7 @@ def _creation_id(pod: SpreadPod) -> str:
 def _still(
     entries: Mapping[str, int], timeout_ns: int, failure: tuple[str, str], agenda: Agenda
 ) -> Mapping[str, int]:
-    """Give the entries that may still come true; tell of the others."""
+    """Return the entries that may still come true; tell of the others."""
     reason, expected = failure
     left: dict[str, int] = {}
     for name, since in entries.items():

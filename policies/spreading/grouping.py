@@ -94,7 +94,7 @@ def best_subset(
     around: Surroundings,
     left: Mapping[str, int],
 ) -> Subset | None:
-    """Give the subset that a pod fits best; the earlier of equals."""
+    """Return the subset that a pod fits best; the earlier of equals."""
     node = around.nodes.get(pod.node)
     if node is None:
         return None

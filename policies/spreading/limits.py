@@ -26,19 +26,19 @@ class LimitError(ValueError):
 
 
 def limit_for_counting(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int | None:
-    """Give how many pods a subset may have; None for any number. Raises LimitError."""
+    """Return how many pods a subset may have; None for any number. Raises LimitError."""
     return None if limit is None else _natural(scaled(limit, replicas, quirks), limit)
 
 
 def limit_for_costs(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int | None:
-    """Give how many pods of a subset are wanted; None for any number. Raises LimitError."""
+    """Return how many pods of a subset are wanted; None for any number. Raises LimitError."""
     if isinstance(limit, str) and NUMERIC_STRINGS in quirks:
         return _natural(share(limit, replicas), limit)
     return limit_for_counting(limit, replicas, quirks)
 
 
 def scaled(limit: int | str, replicas: int, quirks: Quirks) -> int:
-    """Give a maxReplicas as a number, which may be negative. Raises LimitError."""
+    """Return a maxReplicas as a number, which may be negative. Raises LimitError."""
     if isinstance(limit, int):
         return limit
     if limit.endswith("%"):
@@ -49,7 +49,7 @@ def scaled(limit: int | str, replicas: int, quirks: Quirks) -> int:
 
 
 def share(limit: int | str, replicas: int) -> int:
-    """Give a maxReplicas as a number, any text as a share. Raises LimitError."""
+    """Return a maxReplicas as a number, any text as a share. Raises LimitError."""
     if isinstance(limit, int):
         return limit
     return _part(_integer(limit.replace("%", ""), limit), replicas)

@@ -40,7 +40,7 @@ _REMEMBERED: Final = 4096
 def match_score(
     pod: SpreadPod, node: Node, subset: Subset, left: int, patched: Patched
 ) -> int | None:
-    """Give how well ``pod`` on ``node`` fits a subset with room for ``left`` more; None: not."""
+    """Return how well ``pod`` on ``node`` fits a subset with room for ``left`` more; None: not."""
     if not _could_be_there(pod, node, subset):
         return None
     preferred = sum(

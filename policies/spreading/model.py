@@ -246,6 +246,6 @@ class SpreadPod:
         return not self.terminating and self.phase not in ("Succeeded", "Failed")
 
     def belongs_to(self, spread: Spread) -> bool:
-        """Tell whether it has been put into some subset of ``spread``."""
+        """Return whether it has been put into some subset of ``spread``."""
         given = self.injection
         return given is not None and given.spread == spread.name and given.subset != ""

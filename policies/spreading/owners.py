@@ -42,7 +42,7 @@ class Owners:
 
 
 def supported(owner: Reference, whitelist: Whitelist) -> bool:
-    """Tell whether an owner may be, or lead to, the target of a WorkloadSpread.
+    """Return whether an owner may be, or lead to, the target of a WorkloadSpread.
 
     Raises ApiVersionError.
     """
@@ -50,7 +50,7 @@ def supported(owner: Reference, whitelist: Whitelist) -> bool:
 
 
 def refers_to(target: Reference, owner: Reference | None, owners: Owners) -> bool:
-    """Tell whether ``owner`` or a controller above it is ``target``.
+    """Return whether ``owner`` or a controller above it is ``target``.
 
     Raises ApiVersionError, OwnerNotFoundError.
     """
@@ -71,7 +71,7 @@ def refers_to(target: Reference, owner: Reference | None, owners: Owners) -> boo
 
 
 def selects(wanted: TargetFilter | None, labels: Labels, quirks: Quirks) -> bool:
-    """Tell whether a filter selects a new pod. Raises SelectionError."""
+    """Return whether a filter selects a new pod. Raises SelectionError."""
     if wanted is None:
         return True
     if wanted.problem:

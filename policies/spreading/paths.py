@@ -24,7 +24,7 @@ def replicas_at(document: object, paths: Iterable[str]) -> int:
 
 
 def nested_integer(document: object, steps: Sequence[str]) -> int:
-    """Give the integer that ``steps`` lead to. Raises PathError."""
+    """Return the integer that ``steps`` lead to. Raises PathError."""
     found = document
     for step in steps:
         found = _below(found, step)

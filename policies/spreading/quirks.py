@@ -159,7 +159,7 @@ class UnknownModeError(ValueError):
 
 
 def quirks_of(mode: str) -> Quirks:
-    """Give the oddities that are followed in a mode. Raises UnknownModeError."""
+    """Return the oddities that are followed in a mode. Raises UnknownModeError."""
     if mode not in MODES:
         raise UnknownModeError(f"quirks: no mode {mode!r}; expected one of: {', '.join(MODES)}")
     return MODES[mode]

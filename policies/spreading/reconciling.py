@@ -123,7 +123,7 @@ def reconcile(
 
 
 def undeletable(spread: Spread, doomed: Doomed) -> Event:
-    """Give the event for a pod that could not be deleted."""
+    """Return the event for a pod that could not be deleted."""
     message = (
         f"Failed to delete unschedulabe Pod {doomed.pod.namespace}/{doomed.pod.name} in Subset "
         f"{doomed.subset} of WorkloadSpread {spread.key}"
@@ -132,7 +132,7 @@ def undeletable(spread: Spread, doomed: Doomed) -> Event:
 
 
 def _newest(spread: Spread, target: Target, rules: SpreadRules) -> str | None:
-    """Give the newest version, which is only asked for if there are costs to work out."""
+    """Return the newest version, which is only asked for if there are costs to work out."""
     if spread.target is None or spread.target.kind not in COSTED_KINDS:
         return None
     sets = sorted(target.replica_sets, key=lambda each: each.identity.name)
@@ -149,7 +149,7 @@ class _Work:
     rules: SpreadRules
 
     def status(self, groups: Groups) -> tuple[Status, tuple[Doomed, ...]]:
-        """Give the whole status, and the pods that are given up."""
+        """Return the whole status, and the pods that are given up."""
         spread = self.spread
         old = spread.status
         doomed: list[Doomed] = []
@@ -165,7 +165,7 @@ class _Work:
         return Status(spread.generation, subsets, versions), tuple(doomed)
 
     def _keeps(self, left: Iterable[SubsetStatus]) -> bool:
-        """Tell whether a version without pods is still of interest."""
+        """Return whether a version without pods is still of interest."""
         remembers = CONDITION_LOST not in self.rules.quirks
         return any(
             each.creating or each.deleting or (remembers and is_closed(each)) for each in left
@@ -174,7 +174,7 @@ class _Work:
     def _subsets(
         self, pods: BySubset, old: Iterable[SubsetStatus], doomed: list[Doomed]
     ) -> tuple[SubsetStatus, ...]:
-        """Give the list of all subsets; empty if some subset's limit makes no sense."""
+        """Return the list of all subsets; empty if some subset's limit makes no sense."""
         known = {each.name: each for each in old}
         try:
             counted = [self._count(subset, pods, known) for subset in self.spread.subsets]

@@ -82,7 +82,7 @@ def members(spread: Spread, target: Target, quirks: Quirks) -> Members:
 
 
 def replicas_for_webhook(spread: Spread, workload: Workload | None, whitelist: Whitelist) -> int:
-    """Give the replicas that the first counts of a version are shares of. Raises TargetError.
+    """Return the replicas that the first counts of a version are shares of. Raises TargetError.
 
     They are looked up only if some subset's maxReplicas is a share; 0 otherwise.
     """

@@ -53,7 +53,7 @@ def validate(
     patch_faults: PatchFaults | None = None,
     old: Spread | None = None,
 ) -> tuple[Fault, ...]:
-    """Give all that is wrong with a WorkloadSpread.
+    """Return all that is wrong with a WorkloadSpread.
 
     ``others`` are those of its namespace; itself does no harm. Without ``patch_faults``, that is if
     the target is not there, patches are not looked at. ``old`` is what it replaces, None for a new
@@ -91,7 +91,7 @@ def update_faults(spread: Spread, old: Spread | None) -> Iterator[Fault]:
 
 
 def template_holder(spread: Spread, quirks: Quirks) -> Identity | None:
-    """Give the object whose pod template the patches are checked against, if it is there."""
+    """Return the object whose pod template the patches are checked against, if it is there."""
     target = spread.target
     if target is None or not _is_known(target):
         return None

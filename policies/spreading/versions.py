@@ -26,7 +26,7 @@ class NewestUnknownError(LookupError):
 
 
 def versioned_kinds(names: Iterable[str]) -> frozenset[str]:
-    """Give kinds whose versions are told apart, in lower case; Deployments bring ReplicaSets."""
+    """Return kinds whose versions are told apart, in lower case; Deployments bring ReplicaSets."""
     kinds = frozenset(name.lower() for name in names)
     return kinds | {"replicaset"} if "deployment" in kinds else kinds
 
@@ -35,7 +35,7 @@ DEFAULT_VERSIONED_KINDS: Final = versioned_kinds(("deployment", "replicaset"))
 
 
 def pod_version(pod: SpreadPod, kinds: frozenset[str]) -> str:
-    """Give the version of a pod, which is told by its labels if its controller's kind counts."""
+    """Return the version of a pod, which is told by its labels if its controller's kind counts."""
     if pod.controller is None or pod.controller.kind.lower() not in kinds:
         return VERSION_IGNORED
     if TEMPLATE_HASH in pod.labels:
@@ -51,7 +51,7 @@ def newest_version(
     kinds: frozenset[str],
     quirks: Quirks,
 ) -> str:
-    """Give the version of the pods that a workload makes now; "" if it is not there.
+    """Return the version of the pods that a workload makes now; "" if it is not there.
 
     ``replica_sets`` are those of its namespace. Raises NewestUnknownError.
     """
@@ -73,7 +73,7 @@ def newest_version(
 
 
 def short_hash(revision: str) -> str:
-    """Give the hash at the end of a ControllerRevision's name."""
+    """Return the hash at the end of a ControllerRevision's name."""
     return revision.rpartition("-")[2]
 
 
@@ -92,7 +92,7 @@ def _newest_of_deployment(workload: Workload, replica_sets: Iterable[Workload]) 
 
 
 def owned_by(replica_set: Workload, deployment: Workload) -> bool:
-    """Tell whether a live ReplicaSet that a Deployment selects is controlled by it."""
+    """Return whether a live ReplicaSet that a Deployment selects is controlled by it."""
     controller = replica_set.controller
     return (
         not replica_set.terminating

@@ -51,20 +51,20 @@ _STATEFUL: Final = ((APPS, STATEFUL_SET), (KRUISE, STATEFUL_SET))
 
 
 def watched_kinds(whitelist: Whitelist, quirks: Quirks) -> tuple[tuple[str, str], ...]:
-    """Give the groups and kinds of workloads to watch."""
+    """Return the groups and kinds of workloads to watch."""
     stateful = () if STATEFUL_SETS_UNWATCHED in quirks else _STATEFUL
     return (*_WATCHED, *stateful, *((each.group, each.kind) for each in whitelist.kinds))
 
 
 def spread_of_pod(pod: SpreadPod) -> str | None:
-    """Give the name of the WorkloadSpread that a pod coming or going concerns."""
+    """Return the name of the WorkloadSpread that a pod coming or going concerns."""
     return None if pod.injection is None else pod.injection.spread
 
 
 def pod_change_matters(
     old: SpreadPod, new: SpreadPod, kinds: frozenset[str], quirks: Quirks
 ) -> bool:
-    """Tell whether a change of a pod concerns its WorkloadSpread."""
+    """Return whether a change of a pod concerns its WorkloadSpread."""
     if old.active and not new.active:
         return True
     if pod_version(old, kinds) != pod_version(new, kinds):
@@ -74,7 +74,7 @@ def pod_change_matters(
 
 
 def awaits_adoption(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bool:
-    """Tell whether a pod may be adopted now, and could not before; ``old`` None: it is new.
+    """Return whether a pod may be adopted now, and could not before; ``old`` None: it is new.
 
     It may be if it is on a node and of no subset yet.
     """
@@ -89,7 +89,7 @@ def awaits_adoption(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bo
 
 
 def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread | None:
-    """Give the WorkloadSpread that targets a workload, or the Deployment of a ReplicaSet.
+    """Return the WorkloadSpread that targets a workload, or the Deployment of a ReplicaSet.
 
     ``spreads`` are those of its namespace; the first one counts.
     """
@@ -114,7 +114,7 @@ def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread 
 
 
 def workload_arrival_matters(workload: Workload) -> bool:
-    """Tell whether a workload that comes or goes concerns its WorkloadSpread.
+    """Return whether a workload that comes or goes concerns its WorkloadSpread.
 
     One of a whitelisted kind does not: its pods and its replicas will tell.
     """
@@ -124,7 +124,7 @@ def workload_arrival_matters(workload: Workload) -> bool:
 def workload_change_matters(
     old: Workload, new: Workload, whitelist: Whitelist = NO_WHITELIST
 ) -> bool:
-    """Tell whether a change of a workload concerns its WorkloadSpread."""
+    """Return whether a change of a workload concerns its WorkloadSpread."""
     if _replicas(old, whitelist) != _replicas(new, whitelist):
         return True
     match new.identity[:2]:

@@ -83,17 +83,17 @@ class Whitelist:
     kinds: tuple[AllowedKind, ...] = ()
 
     def supports(self, group: str, kind: str) -> bool:
-        """Tell whether an owner of this kind may lead from a pod to a target."""
+        """Return whether an owner of this kind may lead from a pod to a target."""
         return group in TARGET_KINDS.get(kind, ()) or any(
             (group, kind) in ((each.group, each.kind), *each.below) for each in self.kinds
         )
 
     def targets(self, group: str, kind: str) -> bool:
-        """Tell whether the list itself allows a target of this kind."""
+        """Return whether the list itself allows a target of this kind."""
         return any((each.group, each.kind) == (group, kind) for each in self.kinds)
 
     def replicas_path(self, group: str, kind: str) -> str | None:
-        """Give where a kind's replicas are written; None if the list does not have the kind."""
+        """Return where a kind's replicas are written; None if the list does not have the kind."""
         return next(
             (each.replicas_path for each in self.kinds if (each.group, each.kind) == (group, kind)),
             None,
@@ -102,7 +102,7 @@ class Whitelist:
     def path_for_controller(
         self, group: str, version: str, kind: str, quirks: Quirks
     ) -> str | None:
-        """Give the same, as the controller finds it."""
+        """Return the same, as the controller finds it."""
         if WHITELIST_VERSION not in quirks:
             return self.replicas_path(group, kind)
         return next(

@@ -80,7 +80,7 @@ class Constraint(Protocol):
         ...
 
     def footing(self, view: View) -> Footing | None:
-        """Give the footing on rows that fit; None if nothing that is put back can matter."""
+        """Return the footing on rows that fit; None if nothing that is put back can matter."""
         ...
 
 
@@ -108,7 +108,7 @@ class Counted(Protocol):
         ...
 
     def check(self) -> Check:
-        """Give the same constraint as the reference engine has it, counts and all."""
+        """Return the same constraint as the reference engine has it, counts and all."""
         ...
 
 
@@ -124,5 +124,5 @@ class NodeConstraint:
         verdicts.refuse(view.marks(self.refused), self.rejection)
 
     def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
-        """Give nothing: pods are not looked at."""
+        """Return nothing: pods are not looked at."""
         return

@@ -68,7 +68,7 @@ class _Affinity:
         return Barred(barred) if barred.any() else None
 
     def check(self) -> Check:
-        """Give the same constraint as the reference engine has it."""
+        """Return the same constraint as the reference engine has it."""
         return inter_pod_affinity.counted_check(
             self.asked.pod,
             self.asked.snapshot.namespaces,

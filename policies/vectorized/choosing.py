@@ -38,7 +38,7 @@ class Candidates(Mapping[str, Candidate]):
         self._places: dict[str, int] | None = None
 
     def best(self, run: DryRun, order: Order[Candidate]) -> list[Candidate]:
-        """Give the best two by ``order``, or as many as there are.
+        """Return the best two by ``order``, or as many as there are.
 
         ``run`` is the dry run that they come from, and its columns must not have changed.
         """

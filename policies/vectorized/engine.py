@@ -165,7 +165,7 @@ class Vectorized:
         return _Filtered(known.rows, codes, decision)
 
     def _failure(self, asked: Question, filtered: _Filtered) -> str:
-        """Give the event's first sentence, which counts why filtering refused each node."""
+        """Return the event's first sentence, which counts why filtering refused each node."""
         counts = count_reasons(filtered.codes, asked.rejections)
         return wording.unfit(len(filtered.codes), None, counts, self.rules.release)
 
@@ -238,7 +238,7 @@ def _judged(asked: Question, rows: Rows, patience: Patience) -> Codes:
 
 
 def _feasible(known: _Known, codes: Codes) -> Sequence[str]:
-    """Give the names that fit in the order in which they are listed."""
+    """Return the names that fit in the order in which they are listed."""
     refused = int(np.count_nonzero(codes))
     if refused == 0:
         return known.order

@@ -190,7 +190,7 @@ def question(asked: Asked, rules: Rules) -> Question | None:
 
 
 def twin(each: Filter, asked: Asked) -> Twin | None:
-    """Give what a filter comes to on columns; None if it is one of others, or refuses the pod."""
+    """Return what a filter comes to on columns; None if it is one of others, or refuses the pod."""
     match each:
         case NodeAffinity():
             return standing.node_labels(each, asked)

@@ -39,7 +39,7 @@ def resources(fit: NodeResourcesFit, asked: Asked) -> Twin | None:
 
 
 def _irregular(asked: Asked) -> frozenset[int]:
-    """Give the rows that a pod is promised to whose amounts can't be added up in 64 bits."""
+    """Return the rows that a pod is promised to whose amounts can't be added up in 64 bits."""
     return frozenset(
         row
         for row, pods in asked.beside.items()

@@ -63,7 +63,7 @@ class _Skew:
     weights: Ints
 
     def by_domain(self) -> dict[Domain, int]:
-        """Give the counts as the reference engine's filter has them."""
+        """Return the counts as the reference engine's filter has them."""
         key, values = self.topology.key, self.topology.values
         return {
             Domain(key, str(values[domain])): int(self.totals[domain])
@@ -71,12 +71,12 @@ class _Skew:
         }
 
     def moving(self, view: View) -> Ints:
-        """Give what each pod counts when it leaves or joins, (depth, rows)."""
+        """Return what each pod counts when it leaves or joins, (depth, rows)."""
         moving: Ints = self.weights.take(view.channel(CLASS)) * view.marks(self.included)
         return moving
 
     def count(self, view: View) -> Ints:
-        """Give the count in each row's domain without the pods that are away."""
+        """Return the count in each row's domain without the pods that are away."""
         here = view.of_nodes(self.here)
         return here if view.gone is None else here - view.departed(self.moving(view))
 
@@ -98,7 +98,7 @@ class _Spread:
         return _SpreadFooting(view, self.skews)
 
     def check(self) -> Check:
-        """Give the same constraint as the reference engine has it."""
+        """Return the same constraint as the reference engine has it."""
         counted = [skew.by_domain() for skew in self.skews]
         return pod_topology_spread.counted_check(self.pod, self.constraints, counted)
 
@@ -141,7 +141,7 @@ def _skew(constraint: SpreadConstraint, where: Topology, included: Bools, asked:
 
 
 def _limits(constraint: SpreadConstraint, counts: Ints, counted: Bools, pod: Pod) -> Ints:
-    """Give by domain how many may stand there for the pod to join, however many do now."""
+    """Return by domain how many may stand there for the pod to join, however many do now."""
     joins = constraint.selector is not None and constraint.selector.matches(pod.labels)
     slack = bounded(constraint.max_skew) - joins
     if np.count_nonzero(counted) < constraint.min_domains:
@@ -153,7 +153,7 @@ def _limits(constraint: SpreadConstraint, counts: Ints, counted: Bools, pod: Pod
 
 
 def _least_of_others(counts: Ints, counted: Bools) -> Ints:
-    """Give by domain the least count of the others that count."""
+    """Return by domain the least count of the others that count."""
     domains = np.flatnonzero(counted)
     none = pod_topology_spread.NO_DOMAINS
     if not len(domains):
@@ -175,7 +175,7 @@ def _included(constraint: SpreadConstraint, asked: Asked) -> Bools:
 
 
 def _matching(constraint: SpreadConstraint, asked: Asked) -> Ints:
-    """Give by class whether its pods count when they leave or join: 1 or 0."""
+    """Return by class whether its pods count when they leave or join: 1 or 0."""
     selector, namespace = constraint.selector, asked.pod.namespace
 
     def counts(other: Pod) -> bool:

@@ -33,7 +33,7 @@ class Topology:
 
 
 def topology(columns: Columns, key: str) -> Topology:
-    """Give the domains of a topology key as they are now."""
+    """Return the domains of a topology key as they are now."""
     column = columns.nodes.labels(key)
     none = column.code_of(None)
     return Topology(key, tuple(column.values), column.rows(), column.rows() != none)
@@ -52,14 +52,14 @@ class Tally:
     channel: int
 
     def here(self, view: View) -> Ints:
-        """Give the count in each row's domain once the pods that are away are not counted."""
+        """Return the count in each row's domain once the pods that are away are not counted."""
         here: Ints = self.counts.take(view.of_nodes(self.topology.domains))
         if view.gone is not None:
             here -= view.departed(self.cell_weights(view))
         return here
 
     def by_domain(self) -> dict[Domain, int]:
-        """Give the counts as the reference engine's filters have them."""
+        """Return the counts as the reference engine's filters have them."""
         counted = np.flatnonzero(self.counts).tolist()
         values, key = self.topology.values, self.topology.key
         return {Domain(key, str(values[place])): int(self.counts[place]) for place in counted}
@@ -69,7 +69,7 @@ class Tally:
         return view.marks(self.topology.labelled)
 
     def cell_weights(self, view: View) -> Ints:
-        """Give what each pod counts, (depth, rows)."""
+        """Return what each pod counts, (depth, rows)."""
         weights: Ints = self.weights.take(view.channel(self.channel))
         return weights
 

@@ -31,7 +31,7 @@ class Rejections:
         self._codes: dict[Rejection, int] = {}
 
     def code(self, rejection: Rejection) -> int:
-        """Give the code of a rejection."""
+        """Return the code of a rejection."""
         code = self._codes.get(rejection)
         if code is None:
             code = self._codes[rejection] = len(self._by_code)
@@ -39,7 +39,7 @@ class Rejections:
         return code
 
     def of(self, code: int, node: str) -> Rejection:
-        """Give the rejection that a code stands for on ``node``."""
+        """Return the rejection that a code stands for on ``node``."""
         found = self._by_code[code]
         return unresolvable(Code.NO_VICTIM_NEEDED, node) if found is None else found
 

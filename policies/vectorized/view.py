@@ -51,14 +51,14 @@ class View:
         return len(self.columns.names) if isinstance(self.rows, slice) else len(self.rows)
 
     def picked(self, places: Ints) -> View:
-        """Give the view of some of its rows; the view itself if they are all of them."""
+        """Return the view of some of its rows; the view itself if they are all of them."""
         if len(places) == len(self):
             return self
         gone = None if self.gone is None else self.gone[:, places]
         return View(self.columns, self.numbers[places], gone, self.absent)
 
     def channel(self, channel: int) -> Ints:
-        """Give the values of one channel, (depth, rows); pods that are absent count as nobody."""
+        """Return the values of one channel, (depth, rows); pods that are absent count as nobody."""
         known = self._channels.get(channel)
         if known is None:
             known = self.columns.cells.used()[channel][:, self.rows]
@@ -69,7 +69,7 @@ class View:
         return known
 
     def requested(self, place: int) -> Ints:
-        """Give how much of the resource at ``place`` the pods of each row ask."""
+        """Return how much of the resource at ``place`` the pods of each row ask."""
         requested = self.of_nodes(self.columns.nodes.requested[place])
         if self.gone is None and self.absent is None:
             return requested
@@ -79,7 +79,7 @@ class View:
         return present - self.departed_of(FIRST_RESOURCE + place)
 
     def count(self) -> Ints:
-        """Give how many pods are on each row."""
+        """Return how many pods are on each row."""
         count = self.of_nodes(self.columns.cells.used_counts())
         if self.absent is not None:
             count = count - np.count_nonzero(self.absent[:, self.rows], axis=0)
@@ -118,5 +118,5 @@ def some(marks: Bools) -> Bools:
 
 
 def rows_where(marked: Bools) -> Rows:
-    """Give the rows that are marked; all of them as a slice."""
+    """Return the rows that are marked; all of them as a slice."""
     return slice(None) if marked.all() else np.flatnonzero(marked)

@@ -20,7 +20,7 @@ _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 @cache
 def anchors(path: str) -> frozenset[str]:
-    """Give the anchors of a page's headings, as repositories and mkdocs name them."""
+    """Return the anchors of a page's headings, as repositories and mkdocs name them."""
     seen: Counter[str] = Counter()
     found = set()
     for heading in _HEADING.findall(_FENCED.sub("", (ROOT / path).read_text())):
@@ -58,7 +58,7 @@ def test_a_dead_link_is_told(link: Link, told: str) -> None:
 
 
 def contents(nav: Any) -> Iterator[str]:
-    """Give the pages of a table of contents."""
+    """Return the pages of a table of contents."""
     if isinstance(nav, str):
         yield nav
     else:

@@ -78,7 +78,7 @@ class Part:
 
 
 def _still(part: Part, broken: Mapping[str, str]) -> Mapping[str, str]:
-    """Give those of the faults that are there the second time as well."""
+    """Return those of the faults that are there the second time as well."""
     if not broken:
         return broken
     sys.stdout.write(f"over budget, measured once more: {', '.join(broken)}\n")

@@ -76,7 +76,7 @@ def _label(review: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turn(api: Api) -> float:
-    """Give the seconds that one create takes."""
+    """Return the seconds that one create takes."""
     bodies = [encoded({"metadata": {"name": f"p{n}"}, "spec": _SPEC}) for n in range(_TURNS)]
     begun = time.perf_counter()
     for body in bodies:

@@ -29,7 +29,7 @@ class Figure:
     timed: bool = True
 
     def relative(self, calibration: float) -> float:
-        """Give what a limit is compared with: for times, multiples of the calibration loop."""
+        """Return what a limit is compared with: for times, multiples of the calibration loop."""
         return self.cost / calibration if self.timed else self.cost
 
 

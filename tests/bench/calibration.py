@@ -11,7 +11,7 @@ _TURNS = 2_000
 
 
 def calibrate() -> float:
-    """Give the seconds that a fixed piece of work takes: JSON and dicts, median of five."""
+    """Return the seconds that a fixed piece of work takes: JSON and dicts, median of five."""
     return statistics.median(_work() for _ in range(5))
 
 

@@ -43,7 +43,7 @@ _ASKED: Final[Mapping[str, tuple[int, int]]] = {
 
 
 def cluster(nodes: int, pods_per_node: int = 30, budgets: int = 100) -> Iterator[Document]:
-    """Give nodes, disruption budgets, and pods, in this order."""
+    """Return nodes, disruption budgets, and pods, in this order."""
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     yield from (_node(index) for index in range(nodes))
     yield from (_budget(index) for index in range(budgets))
@@ -54,7 +54,7 @@ def cluster(nodes: int, pods_per_node: int = 30, budgets: int = 100) -> Iterator
 
 
 def preemptor(variant: str, nodes: int) -> Document:
-    """Give a pending pod of priority 1000 for a cluster of ``nodes`` nodes (see the module)."""
+    """Return a pending pod of priority 1000 for a cluster of ``nodes`` nodes (see the module)."""
     cpu, memory = _ASKED[variant]
     constrained = variant == "constrained"
     labels = {"app": "preemptor"} | ({"tier": "web"} if constrained else {})
@@ -66,7 +66,7 @@ def preemptor(variant: str, nodes: int) -> Document:
 
 
 def encoded(document: Document) -> bytes:
-    """Give a document as JSON."""
+    """Return a document as JSON."""
     return orjson.dumps(document)
 
 
@@ -84,7 +84,7 @@ def snapshot_of(documents: Iterator[Document], release: Release = NEWEST) -> Sna
 
 
 def pending(variant: str, nodes: int, release: Release = NEWEST) -> Pod:
-    """Give a preemptor as the extender decodes it."""
+    """Return a preemptor as the extender decodes it."""
     return decode_pod(encoded(preemptor(variant, nodes)), release)
 
 

@@ -33,7 +33,7 @@ class Costs:
         self.rounds.setdefault(what, []).append(cost)
 
     def least(self, what: str) -> float:
-        """Give the best of the rounds: what else runs on the machine only adds to it."""
+        """Return the best of the rounds: what else runs on the machine only adds to it."""
         return min(self.rounds[what])
 
 
@@ -78,7 +78,7 @@ class Bench:
 
 
 def pods_path(name: str) -> str:
-    """Give where a pod is."""
+    """Return where a pod is."""
     return f"{_PODS_PATH}/{name}"
 
 

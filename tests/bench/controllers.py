@@ -95,7 +95,7 @@ async def _remember(contender: Contender, costs: Costs) -> None:
 
 
 def _sets(count: int, pods: int) -> Iterator[Document]:
-    """Give ReplicaSets with their pods, whose status nobody has written yet."""
+    """Return ReplicaSets with their pods, whose status nobody has written yet."""
     yield {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NAMESPACE}}
     for number in range(count):
         name, uid = f"set-{number}", f"00000000-0000-4000-8000-{number:012d}"
@@ -105,7 +105,7 @@ def _sets(count: int, pods: int) -> Iterator[Document]:
 
 
 def _pod(name: str, app: str) -> Document:
-    """Give a pod of the size that pods have."""
+    """Return a pod of the size that pods have."""
     environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
     container = {"name": "c", "image": "registry.example/c:1", "env": environment}
     return {

@@ -104,7 +104,7 @@ def measure() -> dict[str, Figure]:
 
 
 def _turn(compiled: Compiled) -> float:
-    """Give the seconds that one object takes."""
+    """Return the seconds that one object takes."""
     documents = [deepcopy(_OBJECT) for _ in range(_TURNS)]
     begun = time.perf_counter()
     for document in documents:

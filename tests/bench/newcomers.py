@@ -157,7 +157,7 @@ def _forever() -> aiohttp.ClientTimeout:
 
 
 def _announced(pod: Document) -> int:
-    """Give how many victims a nomination speaks of, as releases from 1.37 on do."""
+    """Return how many victims a nomination speaks of, as releases from 1.37 on do."""
     said = " ".join(each.get("message", "") for each in pod["status"]["conditions"])
     found = _ANNOUNCED.search(said)
     if found is None:
@@ -166,7 +166,7 @@ def _announced(pod: Document) -> int:
 
 
 def _newcomer(name: str) -> Document:
-    """Give the *plain* preemptor as a client would write it."""
+    """Return the *plain* preemptor as a client would write it."""
     pod = preemptor("plain", 0)
     spec = {key: value for key, value in pod["spec"].items() if key != "priority"}
     containers = [{**each, "image": "registry.example/c:1"} for each in spec["containers"]]

@@ -68,7 +68,7 @@ Scale = Axis | Linear
 
 
 def draw(panels: Sequence[Panel], across: Scale, up: Scale) -> str:
-    """Give the plot; series of one name have one entry in the legend."""
+    """Return the plot; series of one name have one entry in the legend."""
     legend = {series.name: series for panel in panels for series in panel.series}
     width = _WIDTH * len(panels)
     height = _HEIGHT + _LEGEND_ROW * (-(-len(legend) // 3)) + 10

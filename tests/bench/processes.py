@@ -26,12 +26,12 @@ class Server:
     started_in: float
 
     def resident_bytes(self) -> int:
-        """Give the memory that the process holds now."""
+        """Return the memory that the process holds now."""
         return resident_bytes(self.pid)
 
 
 def resident_bytes(pid: int) -> int:
-    """Give the memory that a process holds now."""
+    """Return the memory that a process holds now."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
@@ -39,7 +39,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """Give the processor time that a process has taken until now, all of its threads."""
+    """Return the processor time that a process has taken until now, all of its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 

@@ -59,7 +59,7 @@ def read(part: str) -> Measured:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Give rows as Markdown; the first one is the head."""
+    """Return rows as Markdown; the first one is the head."""
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

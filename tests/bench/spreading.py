@@ -109,7 +109,7 @@ def _spread() -> Spread:
 
 
 def _places() -> Iterator[tuple[int, str, str]]:
-    """Give the number, the zone and the cost of each pod."""
+    """Return the number, the zone and the cost of each pod."""
     number = 0
     for zone, size, cost in zip(ZONES, _SIZES, _COSTS, strict=True):
         for _ in range(size):

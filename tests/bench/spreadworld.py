@@ -27,7 +27,7 @@ Document = dict[str, Any]
 
 
 def objects() -> Iterator[Document]:
-    """Give all of it."""
+    """Return all of it."""
     definition = _ROOT / "deploy" / "crds" / "workloadspreads.apps.kruise.io.yaml"
     yield yaml.safe_load(definition.read_text())
     many = [f"many-{number}" for number in range(NAMESPACES)]
@@ -108,7 +108,7 @@ def _node(name: str) -> Document:
 
 
 def pod(namespace: str, owner: str, number: int) -> Document:
-    """Give a pod of the size that pods have."""
+    """Return a pod of the size that pods have."""
     environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
     container = {"name": "c", "image": "registry.example/c:1", "env": environment}
     uid = f"{namespace}-{owner}-uid"

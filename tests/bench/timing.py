@@ -57,12 +57,12 @@ def repeated(effort: Effort, once: Callable[[], float]) -> list[float]:
 
 
 def is_enough(effort: Effort, rounds: int, seconds: float) -> bool:
-    """Tell whether so many rounds in so many seconds will do."""
+    """Return whether so many rounds in so many seconds will do."""
     return rounds >= effort.rounds or (rounds >= _LEAST_ROUNDS and seconds > effort.seconds)
 
 
 def slope(costs: Mapping[int, float]) -> float:
-    """Give the exponent by which cost grows with size: least squares on the logarithms.
+    """Return the exponent by which cost grows with size: least squares on the logarithms.
 
     1 is linear. ``costs`` maps at least two sizes to what they cost.
     """

@@ -163,7 +163,7 @@ class Hooks:
             return response
 
     async def figure(self, name: str) -> float:
-        """Give one of its own figures."""
+        """Return one of its own figures."""
         url = f"{self.server.url}/metrics"
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             lines = (await answer.text()).splitlines()
@@ -228,7 +228,7 @@ class Turns:
         }
 
     async def _turn(self, where: Where) -> tuple[float, float]:
-        """Give the seconds of wall time, and of fakeapi's processor time, for each of many pods.
+        """Return the seconds of wall time, and of fakeapi's processor time, for each of many pods.
 
         The latter includes what the controller asks for until the next turn.
         """
@@ -276,7 +276,7 @@ async def _several(act: Callable[[int], Awaitable[None]], times: int, at_once: i
 
 
 def _anywhere(number: int) -> tuple[str, str]:
-    """Give the namespace and name of one of the many."""
+    """Return the namespace and name of one of the many."""
     chosen = number % SPREADS
     return f"many-{chosen % NAMESPACES}", f"spread-{chosen // NAMESPACES}"
 

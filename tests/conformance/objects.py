@@ -15,12 +15,12 @@ Document = dict[str, Any]
 
 
 def ago(hours: float) -> str:
-    """Give a time that lies so many hours back, as Kubernetes writes it."""
+    """Return a time that lies so many hours back, as Kubernetes writes it."""
     return f"{datetime.now(UTC) - timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def replica_set(name: str, replicas: int, **spec: Any) -> Document:
-    """Give a ReplicaSet of pods labelled ``app: NAME``; ``spec`` adds to its spec."""
+    """Return a ReplicaSet of pods labelled ``app: NAME``; ``spec`` adds to its spec."""
     labels = {"app": name}
     given = {
         "replicas": replicas,
@@ -36,7 +36,7 @@ def replica_set(name: str, replicas: int, **spec: Any) -> Document:
 
 
 def deployment(name: str, uid: str) -> Document:
-    """Give a Deployment that nobody looks after."""
+    """Return a Deployment that nobody looks after."""
     spec = replica_set(name, 0)["spec"]
     return {
         "apiVersion": "apps/v1",
@@ -58,7 +58,7 @@ def pod(
     cost: str | None = None,
     uid: str = "",
 ) -> Document:
-    """Give a pod labelled ``app: APP`` as a server would store it.
+    """Return a pod labelled ``app: APP`` as a server would store it.
 
     It was made so many ``hours`` ago, and has been ready for ``ready_hours``, if at all.
     """
@@ -86,12 +86,12 @@ def pod(
 
 
 def condition(since: str) -> Mapping[str, str]:
-    """Give the condition of a pod that has been ready since a time."""
+    """Return the condition of a pod that has been ready since a time."""
     return {"type": "Ready", "status": "True", "lastTransitionTime": since}
 
 
 def owned(thing: Document, kind: str, name: str, uid: str) -> Document:
-    """Give a thing that is controlled by another one."""
+    """Return a thing that is controlled by another one."""
     reference = {
         "apiVersion": "apps/v1",
         "kind": kind,
@@ -104,5 +104,5 @@ def owned(thing: Document, kind: str, name: str, uid: str) -> Document:
 
 
 def with_metadata(thing: Document, **fields: Any) -> Document:
-    """Give a thing with other metadata."""
+    """Return a thing with other metadata."""
     return {**thing, "metadata": {**thing["metadata"], **fields}}

@@ -88,7 +88,7 @@ def outcome(
     moments: Sequence[Sequence[Document]],
     normaliser: Normaliser,
 ) -> list[Step]:
-    """Give what came of a scenario, step by step; ``moments`` are what there was after each."""
+    """Return what came of a scenario, step by step; ``moments`` are what there was after each."""
     steps = _steps(records)
     assert len(steps) == len(moments), "as many witnesses as moments"
     return [
@@ -102,7 +102,7 @@ def outcome(
 
 
 def _steps(records: Iterable[RequestRecord]) -> list[list[RequestRecord]]:
-    """Give the controller's writes of each step; the event about its last witness ends it."""
+    """Return the controller's writes of each step; the event about its last witness ends it."""
     steps: dict[str, list[RequestRecord]] = {}
     current: list[RequestRecord] = []
     for record in records:
@@ -132,7 +132,7 @@ def _written(record: RequestRecord, normaliser: Normaliser) -> str:
 def _statuses(
     records: Iterable[RequestRecord], things: Iterable[Document], normaliser: Normaliser
 ) -> Mapping[str, Sequence[str]]:
-    """Give what was written of the ReplicaSets that are still there."""
+    """Return what was written of the ReplicaSets that are still there."""
     told: dict[str, list[Document]] = {
         thing["metadata"]["uid"]: [] for thing in things if thing["kind"] == "ReplicaSet"
     }
@@ -144,7 +144,7 @@ def _statuses(
 
 
 def _story(bodies: Sequence[Document], normaliser: Normaliser) -> Sequence[str]:
-    """Give what statuses say of generations and trouble, repetitions left out; the last whole."""
+    """Return what statuses say of generations and trouble, repetitions left out; the last whole."""
     turns: list[str] = []
     for body in bodies:
         status = body["status"]

@@ -34,7 +34,7 @@ def pin(release: str, name: str = "go.mod") -> None:
 
 
 def go_mod(release: str, upstream: dict[str, Any]) -> str:
-    """Give a ``go.mod`` that asks for a release; ``upstream`` is that of the release, as JSON.
+    """Return a ``go.mod`` that asks for a release; ``upstream`` is that of the release, as JSON.
 
     Raises ValueError if the release is not written as v1.X.Y.
     """

@@ -34,5 +34,5 @@ def told(steps: Sequence[Step]) -> list[str]:
 
 
 def differences(one: Sequence[Step], other: Sequence[Step]) -> list[str]:
-    """Give what differs between two outcomes, as a diff."""
+    """Return what differs between two outcomes, as a diff."""
     return list(unified_diff(told(one), told(other), lineterm="", n=0))[2:_SHOWN_LINES]

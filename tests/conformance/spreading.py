@@ -58,7 +58,7 @@ BOOK: Final[Document] = {
 
 
 def web(replicas: int, version: str = "first") -> Document:
-    """Give the Deployment web, which is rolled out three pods at a time, none missing."""
+    """Return the Deployment web, which is rolled out three pods at a time, none missing."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -76,7 +76,7 @@ def web(replicas: int, version: str = "first") -> Document:
 
 
 def spread() -> Document:
-    """Give the WorkloadSpread of the Deployment web: a subset for each zone."""
+    """Return the WorkloadSpread of the Deployment web: a subset for each zone."""
     subsets = [
         {
             "name": zone,
@@ -119,7 +119,7 @@ class Rollout:
             await self.world.patch("Pod", pod["metadata"]["name"], patch)
 
     def pods(self, version: str = "", *subsets: str) -> list[Document]:
-        """Give the active pods, of a version and of subsets if they are named."""
+        """Return the active pods, of a version and of subsets if they are named."""
         return [
             pod
             for pod in self.world.all("Pod")
@@ -134,11 +134,11 @@ class Rollout:
         return dict(Counter(subset_of(pod) for pod in self.pods(version)))
 
     def zones(self) -> set[tuple[str, str]]:
-        """Give the subsets of the active pods, each with the node that such a pod runs on."""
+        """Return the subsets of the active pods, each with the node that such a pod runs on."""
         return {(subset_of(pod), pod["spec"].get("nodeName", "")) for pod in self.pods()}
 
     def costs(self, version: str) -> dict[str, set[int]]:
-        """Give the costs that the active pods of each subset have."""
+        """Return the costs that the active pods of each subset have."""
         found: dict[str, set[int]] = {}
         for pod in self.pods(version):
             cost = pod["metadata"]["annotations"].get(COST, "0")
@@ -146,12 +146,12 @@ class Rollout:
         return found
 
     def status(self) -> Document:
-        """Give the status of the WorkloadSpread."""
+        """Return the status of the WorkloadSpread."""
         found = self.world.get("WorkloadSpread", "web")
         return (found or {}).get("status") or {}
 
     def counted(self, version: str = "") -> dict[str, tuple[int, int]]:
-        """Give what the status says of each subset: its pods, and how many are missing."""
+        """Return what the status says of each subset: its pods, and how many are missing."""
         told = self.status()
         if version:
             (template_hash,) = {p["metadata"]["labels"][_HASH] for p in self.pods(version)}
@@ -209,13 +209,13 @@ class Rollout:
 
 
 def subset_of(pod: Document) -> str:
-    """Give the subset that a pod has been put into; "" if it is of none."""
+    """Return the subset that a pod has been put into; "" if it is of none."""
     written = pod["metadata"].get("annotations", {}).get(_ANNOTATION)
     return "" if written is None else str(orjson.loads(written)["subset"])
 
 
 def is_active(pod: Document) -> bool:
-    """Tell whether a pod neither finished nor is about to go."""
+    """Return whether a pod neither finished nor is about to go."""
     finished = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
     return not finished and "deletionTimestamp" not in pod["metadata"]
 

@@ -20,7 +20,7 @@ from tests.conformance.world import World
 
 
 def failures(there: World, name: str) -> list[str]:
-    """Give what a ReplicaSet's events say of pods that did not come."""
+    """Return what a ReplicaSet's events say of pods that did not come."""
     return [
         event["message"]
         for event in there.all("Event")

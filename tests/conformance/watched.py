@@ -58,11 +58,11 @@ class Watched:
     # What is there.
 
     def all(self, kind: str, namespace: str = NAMESPACE) -> list[Document]:
-        """Give the copies of a kind's objects."""
+        """Return the copies of a kind's objects."""
         return [thing for (k, n, _), thing in self._copy.items() if (k, n) == (kind, namespace)]
 
     def get(self, kind: str, name: str, namespace: str = NAMESPACE) -> Document | None:
-        """Give the copy of an object, or None."""
+        """Return the copy of an object, or None."""
         return self._copy.get((kind, namespace, name))
 
     # What can be done.
@@ -154,7 +154,7 @@ class Watched:
 
 
 def open_session(url: str, headers: Mapping[str, str]) -> aiohttp.ClientSession:
-    """Give a session for watches without end; whoever listens is not asked who he is."""
+    """Return a session for watches without end; whoever listens is not asked who he is."""
     return aiohttp.ClientSession(
         url,
         headers=headers,
@@ -175,7 +175,7 @@ async def watched(session: aiohttp.ClientSession, *kinds: str) -> AsyncIterator[
 
 
 def is_going(thing: Document | None) -> bool:
-    """Tell whether an object has gone, or is about to."""
+    """Return whether an object has gone, or is about to."""
     return thing is None or "deletionTimestamp" in thing["metadata"]
 
 

@@ -41,23 +41,23 @@ class World(Watched):
         self._witnesses = 0
 
     def pods_of(self, name: str) -> list[Document]:
-        """Give the pods that a ReplicaSet controls, finished ones included, by their names."""
+        """Return the pods that a ReplicaSet controls, finished ones included, by their names."""
         found = self.get("ReplicaSet", name)
         uid = found["metadata"]["uid"] if found else ""
         controlled = [pod for pod in self.all("Pod") if _controller(pod) == uid]
         return sorted(controlled, key=lambda pod: str(pod["metadata"]["name"]))
 
     def active_pods_of(self, name: str) -> list[Document]:
-        """Give those of them that neither finished nor are about to go."""
+        """Return those of them that neither finished nor are about to go."""
         return [pod for pod in self.pods_of(name) if _is_active(pod)]
 
     def status(self, name: str) -> Document:
-        """Give a ReplicaSet's status; raises KeyError if there is no such ReplicaSet."""
+        """Return a ReplicaSet's status; raises KeyError if there is no such ReplicaSet."""
         told: Document = self._copy["ReplicaSet", NAMESPACE, name]["status"]
         return told
 
     def owns(self, name: str, pod: str) -> bool:
-        """Tell whether a ReplicaSet controls a pod."""
+        """Return whether a ReplicaSet controls a pod."""
         return any(each["metadata"]["name"] == pod for each in self.pods_of(name))
 
     async def scale(self, name: str, replicas: int) -> None:
@@ -110,7 +110,7 @@ class World(Watched):
         return len(self.active_pods_of(thing["metadata"]["name"])) == wanted
 
     def _is_true(self, thing: Document) -> bool:
-        """Tell whether a ReplicaSet's status speaks of its newest spec and of its pods."""
+        """Return whether a ReplicaSet's status speaks of its newest spec and of its pods."""
         status, name = thing["status"], thing["metadata"]["name"]
         active = self.active_pods_of(name)
         counted = [status.get(count, 0) for count in _COUNTS]

@@ -100,20 +100,20 @@ def _rendered(values: str, release: str) -> str:
 
 
 def kustomized(directory: str) -> list[Document]:
-    """Give what a directory below deploy/kustomize makes."""
+    """Return what a directory below deploy/kustomize makes."""
     command = [programs("1.37")["kubectl"], "kustomize", KUSTOMIZE / directory]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     return [document for document in yaml.safe_load_all(done.stdout) if document]
 
 
 def only(kind: str, documents: Sequence[Document]) -> Document:
-    """Give the only object of a kind."""
+    """Return the only object of a kind."""
     [found] = [each for each in documents if each["kind"] == kind]
     return found
 
 
 def without_helm(document: Document) -> Document:
-    """Give an object without what only helm says in it, or only kustomize.
+    """Return an object without what only helm says in it, or only kustomize.
 
     That is also what changes with the configuration: the checksum here, the ConfigMap's name there.
     """
@@ -136,7 +136,7 @@ def without_helm(document: Document) -> Document:
 
 
 def schema() -> Document:
-    """Give the schema of values, with those of Config and PolicyFile as they are now."""
+    """Return the schema of values, with those of Config and PolicyFile as they are now."""
     read: Document = json.loads(SCHEMA.read_text())
     _, parts = msgspec.json.schema_components(
         [Config, PolicyFile], schema_hook=_anything, ref_template="#/$defs/{name}"
@@ -155,7 +155,7 @@ def _anything(_: type) -> Document:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Give what is written from the chart and from Config: each file, and its text."""
+    """Return what is written from the chart and from Config: each file, and its text."""
     yield SCHEMA, json.dumps(schema(), indent=2) + "\n"
     plain = rendered()
     config = only("ConfigMap", plain)

@@ -43,7 +43,7 @@ class Container:
         return only
 
     def port(self, name: str | int) -> int:
-        """Give a port by its name, or by itself."""
+        """Return a port by its name, or by itself."""
         numbers = {port["name"]: int(port["containerPort"]) for port in self.spec["ports"]}
         return numbers[name] if isinstance(name, str) else name
 
@@ -67,7 +67,7 @@ class Container:
         return self.process.wait(self.pod["terminationGracePeriodSeconds"])
 
     def said(self) -> str:
-        """Give what it has printed."""
+        """Return what it has printed."""
         return self.log.read_text()
 
 
@@ -85,7 +85,7 @@ class Kubelet:
     programs: Mapping[str, Path] = field(default_factory=dict)
 
     def room(self, pod: Document) -> Room:
-        """Give what the container of a pod's spec sees of the world."""
+        """Return what the container of a pod's spec sees of the world."""
         [container] = pod["containers"]
         context = {**pod.get("securityContext", {}), **container.get("securityContext", {})}
         user = _user(context, self.image.user)
@@ -105,7 +105,7 @@ class Kubelet:
         )
 
     def command(self, pod: Document) -> list[str]:
-        """Give what the container of a pod's spec runs."""
+        """Return what the container of a pod's spec runs."""
         [container] = pod["containers"]
         if "command" in container:
             return [*container["command"], *container.get("args", ())]

@@ -50,7 +50,7 @@ def build(dockerfile: Path, context: Path, work: Path) -> Image:
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Give the instructions of a Dockerfile, each with what it is told."""
+    """Return the instructions of a Dockerfile, each with what it is told."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         if line.strip():

@@ -27,7 +27,7 @@ _LIBRARY: Final = "python{}.{}".format(*sys.version_info)
 
 
 def site_packages() -> list[Path]:
-    """Give where this machine's interpreter has packages, which no base image brings."""
+    """Return where this machine's interpreter has packages, which no base image brings."""
     usual = [Path(sys.base_prefix, "lib", _LIBRARY, "site-packages")]
     debian = [
         Path("/usr/lib/python3/dist-packages"),
@@ -74,7 +74,7 @@ class Room:
     confined: bool = True
 
     def command(self, *arguments: str) -> list[str]:
-        """Give the command that runs another in this room; its process becomes the other's."""
+        """Return the command that runs another in this room; its process becomes the other's."""
         script = "\n".join(
             ["set -eu", *self._steps(), f"exec {shlex.join(self._entry(arguments))}"]
         )

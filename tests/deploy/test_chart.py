@@ -200,12 +200,12 @@ def test_an_image_is_told_by_its_digest_before_its_tag(image: Document, name: st
 
 
 def verified(ca: Document) -> Document:
-    """Give values that check clients by a CA."""
+    """Return values that check clients by a CA."""
     return {"tls": {"clients": {"verify": True, "ca": ca}}}
 
 
 def told(documents: list[Document]) -> Document:
-    """Give the configuration file."""
+    """Return the configuration file."""
     told: Document = yaml.safe_load(only("ConfigMap", documents)["data"]["reprieve.yaml"])
     return told
 
@@ -253,12 +253,12 @@ def test_what_signs_clients_is_no_matter_where_none_are_checked() -> None:
 
 
 def guarded(**guard: Any) -> Document:
-    """Give a policy with one guard."""
+    """Return a policy with one guard."""
     return {"name": "mine", "protect": [{"name": "some", **guard}]}
 
 
 def chosen(**expression: str) -> Document:
-    """Give a selector with one expression."""
+    """Return a selector with one expression."""
     return {"matchExpressions": [{"key": "a", "operator": "Exists", **expression}]}
 
 

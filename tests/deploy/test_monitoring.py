@@ -39,7 +39,7 @@ def dashboard() -> Document:
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Give the dashboard's expressions, each with what a line is called, as Grafana sends them."""
+    """Return the dashboard's expressions, each with what a line is called, as Grafana sends them."""
     for panel in dashboard()["panels"]:
         for target in panel["targets"]:
             yield target["expr"].replace("$__rate_interval", "2m"), target["legendFormat"]
@@ -50,13 +50,13 @@ def expressions() -> list[str]:
 
 
 def labels() -> dict[str, set[str]]:
-    """Give the labels of figures, as they are documented."""
+    """Return the labels of figures, as they are documented."""
     found = _DOCUMENTED.findall(OPERATIONS.read_text())
     return {name: set(filter(None, of.split(","))) for name, of in found}
 
 
 def parts(node: Any) -> Iterator[Any]:
-    """Give a parsed expression and what it is made of."""
+    """Return a parsed expression and what it is made of."""
     yield node
     inner = [
         getattr(node, name, None) for name in ("expr", "lhs", "rhs", "vector_selector", "param")
@@ -67,13 +67,13 @@ def parts(node: Any) -> Iterator[Any]:
 
 
 def name_of(selector: promql.VectorSelector) -> str:
-    """Give the name that a selector has; ours all have one."""
+    """Return the name that a selector has; ours all have one."""
     assert selector.name is not None
     return selector.name
 
 
 def figure(name: str) -> str:
-    """Give the figure that a part of a histogram is of."""
+    """Return the figure that a part of a histogram is of."""
     return re.sub("_(bucket|sum|count)$", "", name)
 
 

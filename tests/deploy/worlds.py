@@ -20,12 +20,12 @@ Document = dict[str, Any]
 
 
 def definitions() -> list[Document]:
-    """Give the custom resources that our objects are of."""
+    """Return the custom resources that our objects are of."""
     return list(yaml.safe_load_all(DEFINITIONS.read_text()))
 
 
 def full(scheduler: str = "default-scheduler") -> list[Document]:
-    """Give two nodes that are full of pods of low priority, and a pod that wants in."""
+    """Return two nodes that are full of pods of low priority, and a pod that wants in."""
     spec = {"schedulerName": scheduler}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
@@ -38,12 +38,12 @@ def full(scheduler: str = "default-scheduler") -> list[Document]:
 
 
 def filtered() -> Document:
-    """Give a call of filter about both nodes."""
+    """Return a call of filter about both nodes."""
     return {"Pod": full()[-1], "Nodes": None, "NodeNames": ["node-1", "node-2"]}
 
 
 def preempted() -> Document:
-    """Give a call of preempt that offers both nodes."""
+    """Return a call of preempt that offers both nodes."""
     offered = {
         node: {"Pods": [{"UID": pod}], "NumPDBViolations": 0}
         for node, pod in (("node-1", "low"), ("node-2", "lower"))
@@ -52,7 +52,7 @@ def preempted() -> Document:
 
 
 def secret(authority: Authority, hosts: Sequence[str] = (HOST,)) -> Document:
-    """Give the Secret with a server's certificate, and with who has signed it."""
+    """Return the Secret with a server's certificate, and with who has signed it."""
     pair = authority.issue_server(hosts)
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.certificate}
     return {
@@ -65,7 +65,7 @@ def secret(authority: Authority, hosts: Sequence[str] = (HOST,)) -> Document:
 
 
 def scheduler_roles() -> list[Document]:
-    """Give what every cluster has for kube-schedulers, and fakeapi has not.
+    """Return what every cluster has for kube-schedulers, and fakeapi has not.
 
     Of the rules, those that they make use of.
 
@@ -117,12 +117,12 @@ def scheduler_roles() -> list[Document]:
 
 
 def rule(verbs: Sequence[str], groups: Sequence[str], *resources: str) -> Document:
-    """Give a rule of a role."""
+    """Return a rule of a role."""
     return {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
 
 
 def role(kind: str, name: str, rules: Sequence[Document]) -> Document:
-    """Give a role; those of a namespace are in kube-system."""
+    """Return a role; those of a namespace are in kube-system."""
     place = {} if kind == "ClusterRole" else {"namespace": "kube-system"}
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

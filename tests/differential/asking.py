@@ -274,7 +274,7 @@ def _witness_node() -> Document:
 
 
 def _witness(number: int) -> Document:
-    """Give a witness; it asks for nothing, so that any number of them fits."""
+    """Return a witness; it asks for nothing, so that any number of them fits."""
     name = f"witness-{number}"
     return pod_json(
         name,

@@ -35,7 +35,7 @@ class Generated:
 
 
 def generate(seed: int, number: int) -> Generated:
-    """Give one cluster of the many that belong to a seed."""
+    """Return one cluster of the many that belong to a seed."""
     return _Generator(Random(f"{seed}/{number}")).cluster()
 
 
@@ -122,7 +122,7 @@ class _Generator:
         return volumes.mounted(draw, pod)
 
     def _spec(self, seldom: float) -> Document:
-        """Give what running and waiting pods may have alike; affinity as seldom as told."""
+        """Return what running and waiting pods may have alike; affinity as seldom as told."""
         draw = self._draw
         spec: Document = {"schedulerName": SCHEDULER, "terminationGracePeriodSeconds": 300}
         if draw.random() < seldom:

@@ -12,13 +12,13 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def labels(draw: Random) -> dict[str, str]:
-    """Give a pod's labels; some have none."""
+    """Return a pod's labels; some have none."""
     chosen = {"app": draw.choice(("web", "db", "job"))} if draw.random() < 0.9 else {}
     return chosen | ({"tier": draw.choice("ab")} if draw.random() < 0.5 else {})
 
 
 def expression(draw: Random) -> Document:
-    """Give a requirement on labels."""
+    """Return a requirement on labels."""
     operator = draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))
     valued = operator in ("In", "NotIn")
     values = {"values": draw.sample(("web", "db", "job"), draw.randint(1, 2))} if valued else {}
@@ -42,13 +42,13 @@ def _term(draw: Random) -> Document:
 
 
 def affinity(draw: Random) -> Document:
-    """Give a spec's part with anti-affinity, or rarely affinity, to other pods."""
+    """Return a spec's part with anti-affinity, or rarely affinity, to other pods."""
     kind = "podAffinity" if draw.random() < 0.25 else "podAntiAffinity"
     return {"affinity": {kind: {_REQUIRED: [_term(draw) for _ in range(draw.choice((1, 1, 2)))]}}}
 
 
 def placement(draw: Random) -> Document:
-    """Give a spec's part that says on which nodes a pod may be, and how it is to be spread."""
+    """Return a spec's part that says on which nodes a pod may be, and how it is to be spread."""
     spec: Document = {}
     if draw.random() < 0.2:
         spec["nodeSelector"] = {"disk": draw.choice(("hdd", "ssd"))}

@@ -14,7 +14,7 @@ _SHARE: Final = 0.12
 
 
 def storage(draw: Random, nodes: Sequence[str]) -> list[Document]:
-    """Give the claims of both namespaces with their volumes, the driver, and what nodes say of it.
+    """Return the claims of both namespaces with their volumes, the driver, and what nodes say of it.
 
     ``alone`` is for one pod at a time, ``zonal`` has a volume that only one zone reaches.
     """
@@ -29,7 +29,7 @@ def storage(draw: Random, nodes: Sequence[str]) -> list[Document]:
 
 
 def mounted(draw: Random, pod: Document) -> Document:
-    """Give a pod that mounts a claim or two, or seldom anything."""
+    """Return a pod that mounts a claim or two, or seldom anything."""
     if draw.random() >= _SHARE:
         return pod
     names = draw.sample(_CLAIMS, draw.choice((1, 1, 2)))

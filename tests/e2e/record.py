@@ -36,7 +36,7 @@ def _target(server: RealServer) -> Target:
 
 
 def _home(target: Target) -> Path:
-    """Give an empty directory beside the server's own."""
+    """Return an empty directory beside the server's own."""
     path = target.kubeconfig.with_name("home")
     path.mkdir()
     return path

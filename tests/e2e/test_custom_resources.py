@@ -47,7 +47,7 @@ async def test_it_prints_what_was_read_and_found_right(
 
 
 def at(port: int, trusted: Tls) -> dict[str, Any]:
-    """Give a definition whose objects a webhook converts."""
+    """Return a definition whose objects a webhook converts."""
     bundle = b64encode(trusted.authority.certificate).decode()
     return converted(url=f"https://127.0.0.1:{port}/convert", caBundle=bundle)
 

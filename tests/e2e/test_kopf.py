@@ -67,7 +67,7 @@ def decode(body: msgspec.Raw) -> Any:
 
 
 def operator(client: lightkube.Client, url: str) -> kopf.OperatorRegistry:
-    """Give the operator's handlers."""
+    """Return the operator's handlers."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
@@ -121,7 +121,7 @@ async def running(registry: kopf.OperatorRegistry) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """Give the client of a cluster that the operator works in."""
+    """Return the client of a cluster that the operator works in."""
     async with FakeCluster() as cluster:
         cluster.load([DEFINITION])
         config = KubeConfig.from_file(cluster.kubeconfig_path)

@@ -24,7 +24,7 @@ DIFFERENCES: Final = yaml.safe_load((HERE / "differences.yaml").read_text()) or 
 
 
 def known_differences(scenario: str, release: str) -> list[str]:
-    """Give the commands of a scenario that are known to end otherwise, in their order."""
+    """Return the commands of a scenario that are known to end otherwise, in their order."""
     return sorted(
         entry["command"]
         for entry in DIFFERENCES

@@ -36,7 +36,7 @@ CHANCE = {
 
 
 def terminals() -> Iterator[str]:
-    """Give the blocks of the page, each as it stands there."""
+    """Return the blocks of the page, each as it stands there."""
     for block in re.findall(r"(?:^    .*\n?|^\n(?=    ))+", PAGE, re.MULTILINE):
         yield "".join(line.removeprefix("    ") for line in block.splitlines(keepends=True)).strip()
 
@@ -50,7 +50,7 @@ class Step:
 
 
 def steps() -> Iterator[Step]:
-    """Give the commands of the third terminal."""
+    """Return the commands of the third terminal."""
     for block in terminals():
         if block.startswith("$ "):
             for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -98,7 +98,7 @@ class Shell:
         )
 
     async def type(self, line: str) -> str:
-        """Give what a command prints; it has to succeed."""
+        """Return what a command prints; it has to succeed."""
         process = await self.start(line)
         out, errors = await process.communicate()
         assert process.returncode == 0, (line, errors.decode())

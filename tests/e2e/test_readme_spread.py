@@ -18,7 +18,7 @@ URL = "http://127.0.0.1:8001"
 
 
 def typed() -> list[list[str]]:
-    """Give the commands of the section, by words."""
+    """Return the commands of the section, by words."""
     section = (ROOT / "README.md").read_text().partition(HEADING)[2].partition("\n## ")[0]
     lines = [line.strip() for line in section.splitlines() if line.startswith("    ")]
     return [shlex.split(line) for line in lines]

@@ -162,7 +162,7 @@ async def test_killing_any_of_them_at_any_moment_loses_nothing() -> None:
 
 
 def priority_of(name: str) -> int:
-    """Give the priority of a pod that is there from the beginning."""
+    """Return the priority of a pod that is there from the beginning."""
     return 3 + NODES.index(name.removeprefix("web-")) % 5
 
 

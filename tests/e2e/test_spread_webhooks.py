@@ -34,7 +34,7 @@ REASONS = ("the object has been modified", "context deadline exceeded")
 
 @asynccontextmanager
 async def balanced() -> AsyncIterator[tuple[str, list[int]]]:
-    """Give an address whose connections go to the ports of the list by turns, once it has any."""
+    """Return an address whose connections go to the ports of the list by turns, once it has any."""
     ports: list[int] = []
     turns = cycle(range(1_000_000))
 

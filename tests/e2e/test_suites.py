@@ -17,7 +17,7 @@ from tests.e2e.suites.running import run_suite
 
 
 def package(name: str) -> Path:
-    """Give the directory of an installed package without importing it."""
+    """Return the directory of an installed package without importing it."""
     spec = importlib.util.find_spec(name)
     assert spec is not None, f"{name} is not installed; run make e2e"
     assert spec.origin is not None, f"{name} is not a package"

@@ -75,7 +75,7 @@ class Exchange:
     status: int = 0
 
     def __str__(self) -> str:
-        """Give the exchange as a terminal would show it."""
+        """Return the exchange as a terminal would show it."""
         exit_line = f"[exit {self.status}]\n" if self.status else ""
         return f"{PROMPT}{self.command}\n{self.output}{exit_line}"
 
@@ -96,7 +96,7 @@ def _scenario(path: Path, worlds: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
 
 
 def golden_path(release: str, scenario: str) -> Path:
-    """Give where the real server's transcript lies."""
+    """Return where the real server's transcript lies."""
     return HERE / "golden" / release / f"{scenario}.txt"
 
 

@@ -52,13 +52,13 @@ class HandClock:
 
 
 def broken(name: str, on: str | None = None, kind: str = "Pod", problem: str = "why") -> Unreadable:
-    """Give an object that could not be read."""
+    """Return an object that could not be read."""
     namespace = "default" if kind == "Pod" else ""
     return Unreadable(kind, namespace, name, name, on, problem)
 
 
 def behind(cluster: LiveCluster) -> Mapping[str, StorageTable[Any]]:
-    """Give the sinks of what stands behind volumes and devices, by the model's name for each."""
+    """Return the sinks of what stands behind volumes and devices, by the model's name for each."""
     return {
         "PersistentVolumeClaim": cluster.storage.claims,
         "PersistentVolume": cluster.storage.volumes,

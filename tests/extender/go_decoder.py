@@ -111,7 +111,7 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _struct(value: Any, name: str) -> Mapping[str, Any]:
-    """Give the fields by lower-case name; a null never overwrites what came before it."""
+    """Return the fields by lower-case name; a null never overwrites what came before it."""
     if not isinstance(value, dict):
         raise GoError(f"cannot unmarshal {value!r} into {name}")
     return {key.lower(): each for key, each in value.items() if each is not None}

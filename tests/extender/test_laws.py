@@ -68,7 +68,7 @@ _budgets = st.builds(
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    """Give what a live cluster shows; some of it could not be read."""
+    """Return what a live cluster shows; some of it could not be read."""
     kinds: list[st.SearchStrategy[Any]] = [*[_placed] * 8, _nominated, _unread]
     pods = st.lists(st.sampled_from(kinds).flatmap(lambda kind: kind), min_size=4, max_size=10)
     nodes = st.lists(_nodes, min_size=2, max_size=4)
@@ -111,7 +111,7 @@ def _nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[PreemptArgs, Situation]:
-    """Give a preempt call, most of whose offers speak of pods that are there, and the moment."""
+    """Return a preempt call, most of whose offers speak of pods that are there, and the moment."""
     situation = Situation(draw(snapshots()), Reference(draw(_rules)), draw(st.sampled_from(Search)))
     names = st.lists(st.sampled_from([*KNOWN * 3, *ASKED]), min_size=1, max_size=4, unique=True)
     form = draw(st.sampled_from(["NodeNameToMetaVictims", "NodeNameToVictims"]))

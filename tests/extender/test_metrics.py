@@ -64,7 +64,7 @@ FROM_THE_START: Final = {
 
 
 def series(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
-    """Give the values of a figure by their labels."""
+    """Return the values of a figure by their labels."""
     return {
         frozenset(_LABEL.findall(labels)): float(value)
         for found, labels, value in _SERIES.findall(told)
@@ -73,7 +73,7 @@ def series(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
 
 
 def counts(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
-    """Give what a counter counts, or how often a histogram was told something."""
+    """Return what a counter counts, or how often a histogram was told something."""
     return series(told, name) or series(told, f"{name}_count")
 
 
@@ -82,13 +82,13 @@ def at_zero(labels: Iterable[Labels]) -> dict[frozenset[tuple[str, str]], float]
 
 
 def documented() -> dict[str, set[str]]:
-    """Give the labels of figures, as they are documented."""
+    """Return the labels of figures, as they are documented."""
     found = _DOCUMENTED.findall(OPERATIONS.read_text())
     return {name: set(filter(None, of.split(","))) for name, of in found}
 
 
 def counted_by_alerts() -> set[str]:
-    """Give the figures whose growth an alert looks at."""
+    """Return the figures whose growth an alert looks at."""
     [group] = yaml.safe_load(ALERTS.read_text())["spec"]["groups"]
     return {name for rule in group["rules"] for name in _COUNTED.findall(rule["expr"])}
 

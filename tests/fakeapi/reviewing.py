@@ -73,7 +73,7 @@ def add(path: str, value: Any) -> dict[str, Any]:
 
 
 def answering(**response: Any) -> Hook:
-    """Give a hook that always answers the same."""
+    """Return a hook that always answers the same."""
     return lambda review: answered(review, **response)
 
 
@@ -89,6 +89,6 @@ class Recorder:
         return self._answer(review)
 
     def seen(self, *members: str) -> list[Any]:
-        """Give members of the requests, several as tuples."""
+        """Return members of the requests, several as tuples."""
         values: Iterable[Any] = ([r.get(m) for m in members] for r in self.requests)
         return [v[0] if len(v) == 1 else tuple(v) for v in values]

@@ -251,7 +251,7 @@ class Refused:
         self._capsys = capsys
 
     def told(self, path: Path) -> list[str]:
-        """Give the lines, with F, P and D for the files."""
+        """Return the lines, with F, P and D for the files."""
         told = []
         for command in (("check-config",), ("serve", "--embedded", "demo", "--config")):
             assert self._run(*command, str(path)) == 2
@@ -303,7 +303,7 @@ def test_each_fault_has_its_line(refused: Refused, content: str, faults: list[st
 
 
 def parts(kind: inspect.Type, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Give the path of every object of the configuration that has fields of its own."""
+    """Return the path of every object of the configuration that has fields of its own."""
     match kind:
         case inspect.StructType(fields=fields):
             yield place

@@ -15,13 +15,13 @@ CUTS = st.lists(st.integers(0, 200), max_size=8)
 
 
 def cut(whole: bytes, cuts: list[int]) -> list[bytes]:
-    """Give the pieces of what is cut at these places."""
+    """Return the pieces of what is cut at these places."""
     places = sorted({0, len(whole), *(place for place in cuts if place < len(whole))})
     return [whole[one:two] for one, two in pairwise(places)]
 
 
 def read(pieces: list[bytes]) -> tuple[Answer | None, bool]:
-    """Give what has been answered with the last piece, not before, and whether more may follow."""
+    """Return what has been answered with the last piece, not before, and whether more may follow."""
     incoming = Incoming()
     answers = [incoming.feed(piece) for piece in pieces]
     assert not any(answers[:-1])

@@ -59,7 +59,7 @@ def test_the_definition_itself_is_accepted(ask: Ask) -> None:
 
 
 def of_tables() -> list[Any]:
-    """Give each WorkloadSpread of v1beta1 that upstream's tables have, once."""
+    """Return each WorkloadSpread of v1beta1 that upstream's tables have, once."""
     written = [
         each
         for case in CASES
@@ -148,7 +148,7 @@ def test_the_columns_of_kubectl_get(api: Api, ask: Ask) -> None:
 
 
 def names(cluster: VirtualCluster) -> list[str]:
-    """Give the names of the kinds that are defined."""
+    """Return the names of the kinds that are defined."""
     kind = find_kind(cluster.api.kinds, "crd")
     return [entry.document()["metadata"]["name"] for entry in cluster.api.store.entries(kind)]
 

@@ -150,7 +150,7 @@ def test_the_history_does_not_hang_on_the_order_of_any_set() -> None:
 
 
 def lived_apart(hash_seed: str) -> bytes:
-    """Give the digest of a history that was lived in a process of its own."""
+    """Return the digest of a history that was lived in a process of its own."""
     program = (
         "import asyncio, hashlib; from tests.fakeapi.test_worlds import eventful; "
         "print(hashlib.sha256(asyncio.run(eventful(3))).hexdigest())"

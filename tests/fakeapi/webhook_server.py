@@ -25,7 +25,7 @@ class WebhookServer:
     ca_bundle: str
 
     def client(self, path: str = "") -> dict[str, str]:
-        """Give the client configuration that leads to a path."""
+        """Return the client configuration that leads to a path."""
         return {"url": f"{self.url}{path}", "caBundle": self.ca_bundle}
 
 
@@ -48,7 +48,7 @@ async def serving(handler: Handler, *hosts: str) -> AsyncIterator[WebhookServer]
 
 
 def replying(answer: Callable[[Any], Any]) -> Handler:
-    """Give a handler that answers reviews by a function."""
+    """Return a handler that answers reviews by a function."""
 
     async def handler(request: web.Request) -> web.Response:
         return web.json_response(answer(await request.json()))

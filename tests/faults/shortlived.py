@@ -25,7 +25,7 @@ class Pair:
     ends: int
 
     def good_at(self, now: float) -> bool:
-        """Tell whether it holds."""
+        """Return whether it holds."""
         return self.begins <= now < self.ends
 
 

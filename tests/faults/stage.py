@@ -214,7 +214,7 @@ class Chronicle:
                     moments.append(Moment(change.version, now, objects))
 
     def at(self, kind: str, version: int) -> tuple[Moment, float | None]:
-        """Give what there was at a version, and when it was surpassed, if it was."""
+        """Return what there was at a version, and when it was surpassed, if it was."""
         moments = self.moments[kind]
         place = bisect_right(moments, version, key=lambda moment: moment.version)
         surpassed = moments[place].at if place < len(moments) else None
@@ -273,14 +273,14 @@ class Stage:
         return reply
 
     def is_current(self) -> bool:
-        """Tell whether the extender is ready and knows all that there is."""
+        """Return whether the extender is ready and knows all that there is."""
         tables = self._tables()
         return not self.service.readiness.problem() and all(
             tables[kind] == moments[-1].objects for kind, moments in self.chronicle.moments.items()
         )
 
     def _decided(self, verb: str, body: bytes) -> bytes:
-        """Give what is right on the state at hand, which must be one that there was of late."""
+        """Return what is right on the state at hand, which must be one that there was of late."""
         for kind, known in self._tables().items():
             feed = self.service.feeds[kind]
             assert isinstance(feed, Informer)

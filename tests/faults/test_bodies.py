@@ -65,7 +65,7 @@ SCRAPS: Final = st.sampled_from(
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Give the way to each value inside of a document."""
+    """Return the way to each value inside of a document."""
     found = [path] if path else []
     if isinstance(value, dict):
         for key, each in value.items():
@@ -77,7 +77,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def put(value: Any, path: tuple[Any, ...], other: Any) -> Any:
-    """Give a document with another value at a place."""
+    """Return a document with another value at a place."""
     if not path:
         return other
     copy = list(value) if isinstance(value, list) else dict(value)
@@ -97,7 +97,7 @@ def recased(value: Any, draw: st.DrawFn) -> Any:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> tuple[str, bytes]:
-    """Give a verb and a body: a real one spoiled in a few ways, or something else altogether."""
+    """Return a verb and a body: a real one spoiled in a few ways, or something else altogether."""
     verb, document = draw(st.sampled_from(WHOLE))
     for _ in range(draw(st.integers(0, 3))):
         document = put(document, draw(st.sampled_from(places(document))), draw(STRANGE))
@@ -134,7 +134,7 @@ async def answered(serving: Service, verb: str, body: bytes) -> tuple[int, bytes
 
 
 def right(verb: str, body: bytes, snapshot: Snapshot) -> bytes:
-    """Give what the reference engine answers."""
+    """Return what the reference engine answers."""
     return VERBS[verb](body, Rules()).answer(Situation(snapshot, Reference())).body
 
 

@@ -94,7 +94,7 @@ SCRAPS: Final = [
 
 @st.composite
 def files(draw: st.DrawFn, good: dict[str, Any]) -> bytes:
-    """Give a good file that was spoiled in a few ways."""
+    """Return a good file that was spoiled in a few ways."""
     document: Any = good
     for _ in range(draw(st.integers(0, 3))):
         found = places(document)
@@ -108,7 +108,7 @@ def files(draw: st.DrawFn, good: dict[str, Any]) -> bytes:
 
 
 def lines(error: ConfigError, path: Path) -> list[str]:
-    """Give the faults, each of which must name the file."""
+    """Return the faults, each of which must name the file."""
     assert error.faults
     assert all(str(path) in fault for fault in error.faults), error.faults
     return list(error.faults)

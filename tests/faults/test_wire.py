@@ -168,7 +168,7 @@ async def test_each_form_of_a_call_is_understood_or_refused(
 
 
 def spoiled(rng: Random) -> bytes:
-    """Give a request that was understood, or not, with a few bytes changed, left out or added."""
+    """Return a request that was understood, or not, with a few bytes changed, left out or added."""
     sent = bytearray(rng.choice(list(FORMS.values()))[0][:3000])
     for _ in range(rng.randrange(1, 6)):
         place = rng.randrange(len(sent) + 1)

@@ -25,7 +25,7 @@ _ROOMS: Final = ({"cpu": "1", "memory": "2Gi"}, {"cpu": "2", "memory": "4Gi"})
 
 
 def preemptors(kind: Kind) -> Iterator[Document]:
-    """Give the pods of the kind's calls; each is a pod of its own."""
+    """Return the pods of the kind's calls; each is a pod of its own."""
     for number in range(kind.bodies):
         pod = preemptor(_variant(kind, number), NODES)
         name = f"{kind.name}-{number}"
@@ -42,7 +42,7 @@ def _variant(kind: Kind, number: int) -> str:
 
 
 def build(kind: Kind, snapshot: Snapshot) -> list[bytes]:
-    """Give the bodies of all calls of a kind; the same each time."""
+    """Return the bodies of all calls of a kind; the same each time."""
     rng = random.Random(_SEED)
     build_one = _filter if kind.verb == "filter" else _preempt
     return [encoded(build_one(kind, pod, snapshot, rng)) for pod in preemptors(kind)]

@@ -89,7 +89,7 @@ class Lags:
         self._seen = [change.at for change in changes]
 
     def behind(self, version: int, at: float) -> float:
-        """Give for how long, at a time, somebody who knew this version had missed a newer one."""
+        """Return for how long, at a time, somebody who knew this version had missed a newer one."""
         following = bisect_right(self._versions, version)
         if following == len(self._seen):
             return 0.0

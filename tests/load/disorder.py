@@ -15,7 +15,7 @@ _SLOW_SENDER: Final = "SlowSender"
 
 
 def disorder(calls: Sequence[Call]) -> Named:
-    """Give all counts."""
+    """Return all counts."""
     yield from _errors(calls)
     yield from _below(calls)
     yield from _above(calls)
@@ -63,7 +63,7 @@ def _unclean(what: str, among: Sequence[Call]) -> Figure:
 
 
 def _missed(what: str, among: Sequence[Call], outcome: str, told: str) -> Figure:
-    """Say whether an outcome that was to be provoked never came."""
+    """Return whether an outcome that was to be provoked never came."""
     met = sum(call.outcome == outcome for call in among)
     return ratio(what, f"{float(not met):g}; {met:,} of {len(among):,} {told}", float(not met))
 

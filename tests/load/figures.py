@@ -61,7 +61,7 @@ class Outcome:
 
 
 def figures(found: Outcome) -> dict[str, Figure]:
-    """Give every figure by its name."""
+    """Return every figure by its name."""
     return dict(
         [
             *_latencies(found.calls),
@@ -79,7 +79,7 @@ def figures(found: Outcome) -> dict[str, Figure]:
 
 
 def rate(calls: Sequence[Call]) -> float:
-    """Give how many calls were answered in a second."""
+    """Return how many calls were answered in a second."""
     answered = [call for call in calls if call.outcome == ANSWERED]
     if len(answered) < 2:
         return 0.0
@@ -147,7 +147,7 @@ def _memory(moments: Sequence[Moment]) -> Named:
 
 
 def slope(moments: Sequence[Moment]) -> float:
-    """Give the growth in MiB a minute: the median of the slopes between the two halves.
+    """Return the growth in MiB a minute: the median of the slopes between the two halves.
 
     Each moment of the first half is paired with its like in the second, so that a few outliers do
     not count.

@@ -56,7 +56,7 @@ class History:
         self._touched |= {node} if older is None else {node, older.node}
 
     def snapshot(self) -> Snapshot:
-        """Give the state that has been reached."""
+        """Return the state that has been reached."""
         if self._touched:
             states = {name: self._state(name) for name in self._touched}
             self._current = replace(self._current, nodes={**self._current.nodes, **states})

@@ -40,12 +40,12 @@ class Write:
 
 
 def hot_nodes(names: Iterable[str]) -> list[str]:
-    """Give the nodes that pods come to and go from: one in ten."""
+    """Return the nodes that pods come to and go from: one in ten."""
     return sorted(names)[::_HOT]
 
 
 def writes(nodes: int) -> Iterator[Write]:
-    """Give changes without end, the same each time: guests come, are relabelled, and go again."""
+    """Return changes without end, the same each time: guests come, are relabelled, and go again."""
     rng = random.Random(_SEED)
     hot = hot_nodes(f"{PREFIX}{index:05}" for index in range(nodes))
     guests: list[str] = []

@@ -75,11 +75,11 @@ class Run:
         self.gaps: Iterator[float] = gaps(clock, options.rate, options.doubling)
 
     def draw(self) -> tuple[Kind, int]:
-        """Give what is sent next."""
+        """Return what is sent next."""
         return next(self._draws)
 
     def body(self, kind: Kind, number: int) -> bytes:
-        """Give what is sent."""
+        """Return what is sent."""
         return self._bodies[kind.name][number]
 
     def request_id(self) -> str:

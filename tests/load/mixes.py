@@ -85,7 +85,7 @@ _WITHOUT_A_MIX: Final = frozenset({ECHO_CAPACITY, CROWDED})
 
 
 def plan(flat_out: int, steady: int, below: int, above: int, crowded: int, sampling: float) -> Plan:
-    """Give the phases, each for so many seconds, after a few in which columns are built."""
+    """Return the phases, each for so many seconds, after a few in which columns are built."""
     return Plan(
         (
             Phase(WARM_UP, {"FlatOut": 2}, _WARM_UP_SECONDS),
@@ -113,7 +113,7 @@ FULL: Final = plan(flat_out=30, steady=600, below=60, above=60, crowded=20, samp
 
 
 def due(plan: Plan) -> dict[str, float]:
-    """Give how many answers of each kind are kept to be checked if none is long in coming."""
+    """Return how many answers of each kind are kept to be checked if none is long in coming."""
     seconds = sum(phase.seconds for phase in plan.phases if phase.name not in _WITHOUT_A_MIX)
     return {kind.name: seconds / (kind.sampled_seconds * plan.sampling) for kind in KINDS}
 
@@ -123,7 +123,7 @@ BURST_SECONDS: Final = 5.0
 
 
 def burst_calls(rate: float) -> int:
-    """Give how many calls come at once: what an even pace of ``rate`` brings in a second.
+    """Return how many calls come at once: what an even pace of ``rate`` brings in a second.
 
     There are no more than 16: far fewer than may wait for their turn.
     """
@@ -140,7 +140,7 @@ def drawn(rng: random.Random) -> Iterator[tuple[Kind, int]]:
 
 
 def gaps(rng: random.Random, rate: float, doubling: float = 0.0) -> Iterator[float]:
-    """Give the seconds between arrivals that know nothing of each other.
+    """Return the seconds between arrivals that know nothing of each other.
 
     There are ``rate`` in a second, and twice as many after each ``doubling`` seconds, if any.
     """

@@ -31,7 +31,7 @@ def page(
     broken: Mapping[str, str],
     found: Outcome,
 ) -> str:
-    """Give the page as HTML; ``title`` says what ran where."""
+    """Return the page as HTML; ``title`` says what ran where."""
     begun = min(call.started for call in found.calls)
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>Reprieve under load</title>",

@@ -13,7 +13,7 @@ Named = Iterator[tuple[str, Figure]]
 def picked(
     calls: Sequence[Call], phase: str, target: str = REPRIEVE, user: str = "", kind: str = ""
 ) -> list[Call]:
-    """Give the calls of a phase to a target, of one user or kind if it is named."""
+    """Return the calls of a phase to a target, of one user or kind if it is named."""
     return [
         call
         for call in calls
@@ -24,5 +24,5 @@ def picked(
 
 
 def ratio(what: str, shown: str, cost: float) -> Figure:
-    """Give a figure that is no time."""
+    """Return a figure that is no time."""
     return Figure(what, shown, cost, timed=False)

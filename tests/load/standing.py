@@ -12,7 +12,7 @@ UNFORGIVEN: Final = frozenset({"wrong", "unchecked", "errors", "unclean-above"})
 def standing(
     measure: Callable[[], Mapping[str, str]], say: Callable[[str], None]
 ) -> dict[str, str]:
-    """Give the budgets that are broken, by name, and how; ``measure`` finds them in a run.
+    """Return the budgets that are broken, by name, and how; ``measure`` finds them in a run.
 
     What is broken in the first run is forgiven if it holds in a second one. What is in
     :data:`UNFORGIVEN` has to hold in each.

@@ -67,7 +67,7 @@ def documents(nodes: int) -> Iterator[dict[str, Any]]:
 
 
 def wanting(nodes: int) -> dict[str, Pod]:
-    """Give the preemptors at the end of a cluster file, by name."""
+    """Return the preemptors at the end of a cluster file, by name."""
     tail = [each for each in documents(nodes) if each["kind"] == "Pod"][-len(VARIANTS) :]
     return {each["metadata"]["name"]: decode_pod(encoded(each), RULES.release) for each in tail}
 

@@ -49,7 +49,7 @@ def objects(recorded: dict[str, Any], kind: str) -> Iterator[bytes]:
 
 
 def filterings(name: str) -> Iterator[tuple[dict[str, Any], FilterDecision]]:
-    """Give what was asked of a cluster, with what our filters say of it."""
+    """Return what was asked of a cluster, with what our filters say of it."""
     recorded = CLUSTERS[name]
     rules, snapshot = rules_of(recorded), snapshot_of(recorded)
     for asked in recorded["asked"]:
@@ -58,7 +58,7 @@ def filterings(name: str) -> Iterator[tuple[dict[str, Any], FilterDecision]]:
 
 
 def decisions(name: str) -> Iterator[tuple[dict[str, Any], PreemptionDecision]]:
-    """Give those that fitted nowhere, with our decision."""
+    """Return those that fitted nowhere, with our decision."""
     rules, snapshot = rules_of(CLUSTERS[name]), snapshot_of(CLUSTERS[name])
     for asked, filtering in filterings(name):
         if not asked["bound"]:

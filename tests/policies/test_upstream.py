@@ -68,7 +68,7 @@ def message(release: Release) -> str:
 
 
 def room_beside(resident: Document, cores: int) -> Callable[[Release], bool]:
-    """Tell whether a core is free beside a resident, on a node of so many."""
+    """Return whether a core is free beside a resident, on a node of so many."""
 
     def free(release: Release) -> bool:
         there = decode_pod(encoded(resident), release)

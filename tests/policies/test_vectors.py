@@ -137,7 +137,7 @@ def preempt(case: Case) -> None:
 
 
 def outcome(case: Case, decision: PreemptionDecision) -> str:
-    """Give what the message should say; since 1.37 a success has a sentence, too."""
+    """Return what the message should say; since 1.37 a success has a sentence, too."""
     expected: str = case.expect["message"]
     if expected or case.release is not NEWEST or decision.chosen is None:
         return expected
@@ -256,7 +256,7 @@ def chosen(candidate: Candidate | None) -> tuple[str | None, list[str]]:
 
 
 def sentence(decision: PreemptionDecision) -> str:
-    """Give what the message says of preemption."""
+    """Return what the message says of preemption."""
     before, prefix, after = decision.message.partition("preemption: ")
     assert before.startswith("0/")
     return prefix + after

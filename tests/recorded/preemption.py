@@ -58,7 +58,7 @@ def residents() -> Iterable[Document]:
 
 
 def workload(name: str, priority: int) -> Document:
-    """Give a ReplicaSet that adopts the residents of its name."""
+    """Return a ReplicaSet that adopts the residents of its name."""
     document = a_replica_set(name, namespace=NAMESPACE, replicas=NODES, labels={"app": name})
     pod = newcomer(name, "2", priority)
     document["spec"]["template"]["spec"] = pod["spec"]

@@ -37,7 +37,7 @@ class UnknownVersionError(ValueError):
 
 
 def convert(document: Document, version: str) -> dict[str, Any]:
-    """Give a WorkloadSpread in ``version``, an apiVersion. Raises UnknownVersionError.
+    """Return a WorkloadSpread in ``version``, an apiVersion. Raises UnknownVersionError.
 
     One without an apiVersion is taken for one of v1beta1.
     """

@@ -27,7 +27,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def inject(pod: Document, spread: WrittenSpread, subset: str, uid: str = "") -> dict[str, Any]:
-    """Give a new pod as a member of a subset: tolerations, affinity, patch and annotation.
+    """Return a new pod as a member of a subset: tolerations, affinity, patch and annotation.
 
     ``uid`` is what the pod was written down as, if it has no name. Raises PatchError.
     """
@@ -40,7 +40,7 @@ def inject(pod: Document, spread: WrittenSpread, subset: str, uid: str = "") -> 
 
 
 def adoption_patch(spread: WrittenSpread, subset: str) -> dict[str, Any]:
-    """Give the strategic merge patch for a pod that is found to be of a subset.
+    """Return the strategic merge patch for a pod that is found to be of a subset.
 
     It has the annotation and, unless the WorkloadSpread says otherwise, what the subset's patch
     says of metadata.
@@ -55,17 +55,17 @@ def adoption_patch(spread: WrittenSpread, subset: str) -> dict[str, Any]:
 
 
 def cost_patch(cost: str) -> dict[str, Any]:
-    """Give the strategic merge patch that sets a pod's deletion cost."""
+    """Return the strategic merge patch that sets a pod's deletion cost."""
     return with_cost({}, cost)
 
 
 def with_cost(pod: Document, cost: str) -> dict[str, Any]:
-    """Give a pod with a deletion cost."""
+    """Return a pod with a deletion cost."""
     return _annotated(pod, {DELETION_COST: cost})
 
 
 def is_as_patched(pod: Document, subset: Document) -> bool:
-    """Tell whether a subset's patch would change nothing about a pod but annotations."""
+    """Return whether a subset's patch would change nothing about a pod but annotations."""
     try:
         patched = patch_pod(pod, subset.get("patch"))
     except PatchError:
@@ -74,7 +74,7 @@ def is_as_patched(pod: Document, subset: Document) -> bool:
 
 
 def _placed(spec: Document, subset: Document) -> dict[str, Any]:
-    """Give a pod's spec with a subset's tolerations and affinity."""
+    """Return a pod's spec with a subset's tolerations and affinity."""
     placed = dict(spec)
     tolerations = subset.get("tolerations") or []
     if tolerations:
@@ -91,7 +91,7 @@ def _placed(spec: Document, subset: Document) -> dict[str, Any]:
 
 
 def _narrowed(selector: Document, required: Document) -> dict[str, Any]:
-    """Give a node selector each of whose terms asks for what ``required`` asks for, too."""
+    """Return a node selector each of whose terms asks for what ``required`` asks for, too."""
     terms = selector.get("nodeSelectorTerms") or []
     narrowed = [_both(term, required) for term in terms] or [dict(required)]
     return {**selector, "nodeSelectorTerms": narrowed}
@@ -107,7 +107,7 @@ def _both(term: Document, required: Document) -> dict[str, Any]:
 
 
 def _patched(pod: Document, patch: object) -> dict[str, Any]:
-    """Give a pod with a subset's patch; one of another priority class is given its priority anew.
+    """Return a pod with a subset's patch; one of another priority class is given its priority anew.
 
     The API server set the priority before, and sets it again once the pod has none.
     """

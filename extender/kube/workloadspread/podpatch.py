@@ -56,7 +56,7 @@ _GRAMMAR: Final = _PodPaths()
 
 
 def patch_pod(pod: Mapping[str, Any], patch: object) -> dict[str, Any]:
-    """Give a pod, or a pod template, with a patch merged in. Raises PatchError."""
+    """Return a pod, or a pod template, with a patch merged in. Raises PatchError."""
     if not isinstance(patch, Mapping):
         raise PatchError("invalid JSON document")
     return strategic_merge(_GRAMMAR, "", pod, patch)

@@ -11,7 +11,7 @@ from policies.spreading.references import Reference
 
 
 def own_uid(uid: str | None, kind: str, name: str) -> str:
-    """Give an object's UID; one written by hand has none, and is told apart by kind and name."""
+    """Return an object's UID; one written by hand has none, and is told apart by kind and name."""
     return uid or f"{kind}/{name}"
 
 
@@ -22,7 +22,7 @@ def owner_of(shape: OwnerReference) -> Reference:
 
 
 def controller_of(owners: Iterable[OwnerReference] | None) -> Reference | None:
-    """Give the owner that manages an object, or None."""
+    """Return the owner that manages an object, or None."""
     return next((owner_of(each) for each in owners or () if each.controller), None)
 
 
@@ -45,7 +45,7 @@ def toleration_of(shape: TolerationShape) -> Toleration:
 
 
 def without_empty(value: object) -> object:
-    """Give JSON without nulls, empty texts, lists and objects: Go's decoder sees none of them."""
+    """Return JSON without nulls, empty texts, lists and objects: Go's decoder sees none of them."""
     if isinstance(value, dict):
         below = {key: without_empty(each) for key, each in value.items()}
         return {key: each for key, each in below.items() if not _is_empty(each)}

@@ -38,7 +38,7 @@ class WrittenSpread:
     document: Mapping[str, Any]
 
     def subset(self, name: str) -> Mapping[str, Any]:
-        """Give a subset as JSON. Raises KeyError."""
+        """Return a subset as JSON. Raises KeyError."""
         for subset in self.document["spec"]["subsets"]:
             if (subset.get("name") or "") == name:
                 return MappingProxyType(subset)
@@ -61,7 +61,7 @@ def _read(raw: bytes) -> WrittenSpread:
 
 
 def encode_status(status: model.Status) -> dict[str, Any]:
-    """Give a status as JSON, without what is empty."""
+    """Return a status as JSON, without what is empty."""
     document: dict[str, Any] = {}
     if status.observed_generation:
         document["observedGeneration"] = status.observed_generation

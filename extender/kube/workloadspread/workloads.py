@@ -122,7 +122,7 @@ def _with_known(workload: Workload, shape: shapes.WorkloadShape) -> Workload:
 
 
 def _comparable(template: object) -> object:
-    """Give a pod template without its hash, and without what is empty."""
+    """Return a pod template without its hash, and without what is empty."""
     said = without_empty(template)
     if not isinstance(said, dict) or not isinstance(said.get("metadata"), dict):
         return said

@@ -88,7 +88,7 @@ def rule_check(node: Node) -> RuleCheck | None:
 
 
 def collected(walk: Walk, value: Any, old: Any, path: str) -> list[Cause]:
-    """Give all causes, until what may be spent is."""
+    """Return all causes, until what may be spent is."""
     causes: list[Cause] = []
     try:
         causes.extend(walk(value, old, path, _Budget()))
@@ -270,5 +270,5 @@ def _failure(error: str, words: str) -> str:
 
 
 def sources(rules: Sequence[Json]) -> list[str]:
-    """Give the rules' expressions."""
+    """Return the rules' expressions."""
     return [rule.get("rule", "") for rule in rules]

@@ -17,5 +17,5 @@ MISSING: Final = (
 
 
 def is_installed() -> bool:
-    """Tell whether rules can be compiled."""
+    """Return whether rules can be compiled."""
     return ENGINE is not None

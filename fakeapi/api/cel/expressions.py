@@ -40,14 +40,14 @@ class Expression:
             raise ExpressionError(_parse_error(str(error))) from None
 
     def cost(self, value: Any) -> int:
-        """Give what it costs to evaluate it over a value; raises CostError above the limit."""
+        """Return what it costs to evaluate it over a value; raises CostError above the limit."""
         cost = 1 if self._depth == 0 else 1 + _size(value) ** self._depth
         if cost > PER_CALL_LIMIT:
             raise CostError("operation cancelled: actual cost limit exceeded")
         return cost
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
-        """Give its value; raises ExpressionError."""
+        """Return its value; raises ExpressionError."""
         context = _context()
         for name, value in variables.items():
             context.add_variable(name, value)
@@ -71,7 +71,7 @@ def compile_expression(source: str) -> Expression:
 
 @lru_cache(maxsize=1)
 def _context() -> Any:
-    """Give the context that holds all functions."""
+    """Return the context that holds all functions."""
     context = ENGINE.Context()
     for name, function in known_functions().items():
         context.add_function(name, function)
@@ -80,14 +80,14 @@ def _context() -> Any:
 
 @lru_cache(maxsize=1)
 def known_functions() -> Mapping[str, Any]:
-    """Give all functions beside those that are CEL's own."""
+    """Return all functions beside those that are CEL's own."""
     from cel.stdlib import STDLIB_FUNCTIONS
 
     return {**STDLIB_FUNCTIONS, **FUNCTIONS}
 
 
 def _parse_error(message: str) -> str:
-    """Give the compiler's report without what stands around it."""
+    """Return the compiler's report without what stands around it."""
     at = message.find("ERROR:")
     report = message[at:] if message.startswith(_FAILED) and at >= 0 else message
     return "compilation failed: " + report.replace("\n| ", "\n | ").rstrip()

@@ -21,7 +21,7 @@ class FieldPathError(ValueError):
 
 
 def find_field(path: str, node: Node, *, brackets: bool = True) -> tuple[str, Node | None]:
-    """Give a path as messages spell it, and the node it leads to; raises FieldPathError."""
+    """Return a path as messages spell it, and the node it leads to; raises FieldPathError."""
     found: Node | None = node
     spelled, position = "", 0
     while position < len(path):

@@ -65,7 +65,7 @@ ROOT_FIELDS: Final = {
 
 @lru_cache(maxsize=4096)
 def escape(name: str) -> str | None:
-    """Give a field's name as rules spell it; None if they cannot."""
+    """Return a field's name as rules spell it; None if they cannot."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _SPELLABLE.fullmatch(name):
@@ -74,13 +74,13 @@ def escape(name: str) -> str | None:
 
 
 def with_metadata(node: Node) -> Node:
-    """Give the node of a whole object, its kind and its name included."""
+    """Return the node of a whole object, its kind and its name included."""
     properties = {**(node.schema.get("properties") or {}), **ROOT_FIELDS}
     return node_of({**node.schema, "properties": properties})
 
 
 def resource_view(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a whole object with as much of its metadata as rules see."""
+    """Return a whole object with as much of its metadata as rules see."""
     metadata = document.get("metadata") or {}
     shown = {name: metadata[name] for name in _META_NAMES if name in metadata}
     return {**document, "metadata": shown}

@@ -19,7 +19,7 @@ FUNCTION: Final = "optional_field"
 
 
 def spelled_out(expression: str) -> str:
-    """Give an expression without optional syntax."""
+    """Return an expression without optional syntax."""
     while (rewritten := _rewritten(expression)) is not None:
         expression = rewritten
     return expression
@@ -53,7 +53,7 @@ def _rewritten(expression: str) -> str | None:
 
 
 def _operand(tokens: list[Token], last: int) -> int:
-    """Give where the operand begins that ends with the token ``last``."""
+    """Return where the operand begins that ends with the token ``last``."""
     index = last
     while index > 0:
         if tokens[index].text in (")", "]", "}"):
@@ -74,7 +74,7 @@ def _opening(tokens: list[Token], last: int) -> int:
 
 
 def optional_field(holder: Any, name: Any) -> Any:
-    """Give a field of an object, an element of a list, or nothing, as an optional value."""
+    """Return a field of an object, an element of a list, or nothing, as an optional value."""
     nothing = ENGINE.OptionalValue.none()
     if isinstance(holder, ENGINE.OptionalValue):
         if not holder.has_value():

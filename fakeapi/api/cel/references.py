@@ -79,7 +79,7 @@ Scope = dict[str, Node | None]
 def faults_in(
     expression: str, variables: Scope, functions: Collection[str], wanted: str
 ) -> str | None:
-    """Give the first fault in upstream's words; None if none is found.
+    """Return the first fault in upstream's words; None if none is found.
 
     ``variables`` are the names that there are, with their schemas (None: anything). ``wanted`` is
     the schema type that a plain selection must have (``boolean``, ``string``).
@@ -160,7 +160,7 @@ class _Reader:
         return None
 
     def _bind(self, node: Node, method: str, index: int) -> None:
-        """Give a macro's variable the schema of what it goes through."""
+        """Return a macro's variable the schema of what it goes through."""
         variable, comma = at(self._tokens, index), at(self._tokens, index + 1).text
         if method in MACROS and variable.kind == "name" and comma == ",":
             self._scope[variable.text] = node.items

@@ -30,7 +30,7 @@ _NOT_EMPTY: Final = "must be non-empty if specified"
 
 
 def rule_faults(rule: Json, node: Node, path: str) -> Iterator[Cause]:
-    """Give the faults of a rule's members, but for its expressions."""
+    """Return the faults of a rule's members, but for its expressions."""
     source = (rule.get("rule") or "").strip()
     message = rule.get("message") or ""
     if not source:
@@ -72,7 +72,7 @@ def _breaks(text: str) -> bool:
 def expression_faults(
     rule: Json, node: Node, path: str, *, is_resource: bool, uncorrelated: str
 ) -> Iterator[Cause]:
-    """Give the faults of a rule's expressions.
+    """Return the faults of a rule's expressions.
 
     ``uncorrelated`` is the path of the list around them whose elements nobody can tell apart, so
     that nothing is known about what they were ("": there is none).
@@ -101,7 +101,7 @@ def expression_faults(
 
 
 def fault_of(source: str, scope: Scope, wanted: str) -> str | None:
-    """Give what is wrong with an expression that is to be of a type, None if nothing is."""
+    """Return what is wrong with an expression that is to be of a type, None if nothing is."""
     try:
         compile_expression(source.strip())
     except ExpressionError as error:
@@ -111,7 +111,7 @@ def fault_of(source: str, scope: Scope, wanted: str) -> str | None:
 
 
 def _shown(rule: Json) -> Shown:
-    """Give a rule as upstream's internal type prints it."""
+    """Return a rule as upstream's internal type prints it."""
     fields = {
         "Rule": rule.get("rule", ""),
         "Message": rule.get("message", ""),

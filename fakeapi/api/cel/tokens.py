@@ -44,12 +44,12 @@ def tokenize(expression: str) -> list[Token]:
 
 
 def at(tokens: Sequence[Token], index: int) -> Token:
-    """Give a token; one without text beyond either end."""
+    """Return a token; one without text beyond either end."""
     return tokens[index] if 0 <= index < len(tokens) else END
 
 
 def closing(tokens: Sequence[Token], start: int) -> int:
-    """Give where the bracket that opens at ``start`` is closed; the end if it never is."""
+    """Return where the bracket that opens at ``start`` is closed; the end if it never is."""
     depth = 0
     for index in range(start, len(tokens)):
         text = tokens[index].text
@@ -61,7 +61,7 @@ def closing(tokens: Sequence[Token], start: int) -> int:
 
 
 def macro_depth(tokens: Sequence[Token]) -> int:
-    """Give how deeply macros over lists and maps are nested."""
+    """Return how deeply macros over lists and maps are nested."""
     deepest, open_until = 0, list[int]()
     for index, token in enumerate(tokens):
         open_until = [end for end in open_until if end >= index]

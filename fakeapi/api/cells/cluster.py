@@ -85,7 +85,7 @@ def _secret(document: Document, now: int) -> list[Cell]:
 
 
 def _event(document: Document, now: int) -> list[Cell]:
-    """Give an event's row; both of its groups store the same members under their own names."""
+    """Return an event's row; both of its groups store the same members under their own names."""
     subject = at(document, "involvedObject") or at(document, "regarding")
     first, last, count = _times(document, now)
     named_kind = (text(subject, "kind").lower(), text(subject, "name"))
@@ -104,7 +104,7 @@ def _event(document: Document, now: int) -> list[Cell]:
 
 
 def _times(document: Document, now: int) -> tuple[str, str, int]:
-    """Give when an event was first and last seen, and how often."""
+    """Return when an event was first and last seen, and how often."""
     begun = _either(document, "firstTimestamp", "deprecatedFirstTimestamp")
     ended = _either(document, "lastTimestamp", "deprecatedLastTimestamp")
     first = since(begun if parse_time(begun) is not None else at(document, "eventTime"), now)

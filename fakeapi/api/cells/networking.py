@@ -113,7 +113,7 @@ def _ingress(document: Document, now: int) -> list[Cell]:
 
 
 def _hosts(document: Document) -> str:
-    """Give the hosts of the rules; the first three that have one, and how many rules follow."""
+    """Return the hosts of the rules; the first three that have one, and how many rules follow."""
     rules = [text(rule, "host") for rule in objects(document, "spec", "rules")]
     shown: list[str] = []
     cut = False
@@ -150,7 +150,7 @@ def _service_cidr(document: Document, now: int) -> list[Cell]:
 
 
 def _ip_address(document: Document, now: int) -> list[Cell]:
-    """Give an address's row; it has a cell more than columns, as upstream."""
+    """Return an address's row; it has a cell more than columns, as upstream."""
     parent = at(document, "spec", "parentRef")
     if parent is None:
         return [name(document), NONE, age(document, now)]

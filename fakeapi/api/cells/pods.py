@@ -65,7 +65,7 @@ class _Summary:
 
 
 def pod(document: Mapping[str, Any], now: int) -> list[Cell]:
-    """Give a pod's row."""
+    """Return a pod's row."""
     summary = _initialization(document)
     if not summary.initializing or "Initialized" in true_conditions(document):
         _add_containers(summary, document)
@@ -83,7 +83,7 @@ def pod(document: Mapping[str, Any], now: int) -> list[Cell]:
 
 
 def row_conditions(document: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Give the conditions of a pod's row: whether it has completed, and how."""
+    """Return the conditions of a pod's row: whether it has completed, and how."""
     phase = text(document, "status", "phase")
     messages = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
     if phase not in messages:

@@ -32,14 +32,14 @@ _EXISTENCE: Final = {"Exists": "", "DoesNotExist": "!"}
 
 
 def at(document: Any, *path: str) -> Any:
-    """Give the value at a path, or None."""
+    """Return the value at a path, or None."""
     for step in path:
         document = document.get(step) if isinstance(document, dict) else None
     return document
 
 
 def text(document: Any, *path: str, absent: str = "") -> str:
-    """Give the text at a path; ``absent`` if it is missing, empty or no scalar."""
+    """Return the text at a path; ``absent`` if it is missing, empty or no scalar."""
     value = at(document, *path)
     if value is None or value == "" or isinstance(value, dict | list):
         return absent
@@ -47,46 +47,46 @@ def text(document: Any, *path: str, absent: str = "") -> str:
 
 
 def number(document: Any, *path: str) -> int:
-    """Give the integer at a path, or 0."""
+    """Return the integer at a path, or 0."""
     value = at(document, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def flag(document: Any, *path: str) -> bool:
-    """Tell whether the value at a path is true."""
+    """Return whether the value at a path is true."""
     return at(document, *path) is True
 
 
 def objects(document: Any, *path: str) -> Sequence[Mapping[str, Any]]:
-    """Give the objects of the list at a path."""
+    """Return the objects of the list at a path."""
     value = at(document, *path)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def texts(document: Any, *path: str) -> Sequence[str]:
-    """Give the strings of the list at a path."""
+    """Return the strings of the list at a path."""
     value = at(document, *path)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def mapping(document: Any, *path: str) -> Mapping[str, Any]:
-    """Give the object at a path; an empty one if it is missing."""
+    """Return the object at a path; an empty one if it is missing."""
     value = at(document, *path)
     return value if isinstance(value, dict) else {}
 
 
 def name(document: Any) -> str:
-    """Give the object's name."""
+    """Return the object's name."""
     return text(document, "metadata", "name")
 
 
 def deleted(document: Any) -> bool:
-    """Tell whether the object is being deleted."""
+    """Return whether the object is being deleted."""
     return at(document, "metadata", "deletionTimestamp") is not None
 
 
 def parse_time(stamp: Any) -> int | None:
-    """Give an RFC 3339 time in seconds since 1970, fractions cut off; None if it is none."""
+    """Return an RFC 3339 time in seconds since 1970, fractions cut off; None if it is none."""
     match = _TIME.fullmatch(stamp) if isinstance(stamp, str) else None
     if match is None:
         return None
@@ -110,7 +110,7 @@ def age(document: Any, now: int) -> str:
 
 
 def human_duration(seconds: int) -> str:
-    """Give a length of time in at most two units, coarser the longer it is."""
+    """Return a length of time in at most two units, coarser the longer it is."""
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
     if seconds < 2 * _MINUTE:
@@ -133,12 +133,12 @@ def human_duration(seconds: int) -> str:
 
 
 def labels(document: Any, *path: str) -> str:
-    """Give the labels at a path as a selector writes them: ``a=b,c=d``."""
+    """Return the labels at a path as a selector writes them: ``a=b,c=d``."""
     return _pairs(mapping(document, *path)) or NONE
 
 
 def selector(document: Any, *path: str, absent: str = NONE) -> str:
-    """Give the label selector at a path in one line; a missing one selects nothing.
+    """Return the label selector at a path in one line; a missing one selects nothing.
 
     ``absent`` stands for one that selects everything, and for none at all.
     """
@@ -159,7 +159,7 @@ def selector(document: Any, *path: str, absent: str = NONE) -> str:
 
 
 def containers(document: Any, *path: str) -> list[Cell]:
-    """Give the names and the images of the containers in the pod spec at a path."""
+    """Return the names and the images of the containers in the pod spec at a path."""
     found = objects(document, *path, "containers")
     return [",".join(text(each, wanted) for each in found) for wanted in ("name", "image")]
 
@@ -173,18 +173,18 @@ def shortened(words: Sequence[str], most: int, absent: str) -> str:
 
 
 def true_conditions(document: Any) -> frozenset[str]:
-    """Give the types of the conditions that hold."""
+    """Return the types of the conditions that hold."""
     found = conditions(document)
     return frozenset(kind for kind, each in found.items() if text(each, "status") == "True")
 
 
 def conditions(document: Any) -> Mapping[str, Mapping[str, Any]]:
-    """Give an object's conditions by type."""
+    """Return an object's conditions by type."""
     return {text(each, "type"): each for each in objects(document, "status", "conditions")}
 
 
 def named(document: Mapping[str, Any], now: int) -> list[Cell]:
-    """Give the row of kinds of which only name and age are told."""
+    """Return the row of kinds of which only name and age are told."""
     return [name(document), age(document, now)]
 
 

@@ -190,7 +190,7 @@ def _targets(document: Document) -> str:
 
 
 def _metric(metric: Document, status: Document) -> str:
-    """Give one metric's present and wanted value; shares of a request are percentages."""
+    """Return one metric's present and wanted value; shares of a request are percentages."""
     kind = text(metric, "type")
     if kind not in _METRICS:
         return "<unknown type>"

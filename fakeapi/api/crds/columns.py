@@ -28,7 +28,7 @@ class CustomTable:
         self._paths = [compile_path(column.path) for column in self._columns]
 
     def definitions(self) -> list[Column]:
-        """Give the definitions of the columns."""
+        """Return the definitions of the columns."""
         first = columns_of("")[0]
         return [
             Column("Name", "string", "name", first.description, 0),
@@ -36,7 +36,7 @@ class CustomTable:
         ]
 
     def cells(self, document: Mapping[str, Any], now: int) -> list[Cell]:
-        """Give the cells of an object's row; ``now`` is in seconds since 1970."""
+        """Return the cells of an object's row; ``now`` is in seconds since 1970."""
         cells: list[Cell] = [name(document)]
         for column, find in zip(self._columns, self._paths, strict=True):
             found = find(document)
@@ -46,7 +46,7 @@ class CustomTable:
 
 @lru_cache(maxsize=1024)
 def custom_table(custom: Custom) -> CustomTable:
-    """Give the table of a custom resource."""
+    """Return the table of a custom resource."""
     return CustomTable(custom)
 
 

@@ -70,7 +70,7 @@ class Compiled:
         fill(self._node, document)
 
     def causes(self, document: Document, old: Old = None) -> list[Cause]:
-        """Give the faults of an object that is about to be stored, ``old`` in its place before."""
+        """Return the faults of an object that is about to be stored, ``old`` in its place before."""
         faults: Faults = []
         self._check(document, ABSENT if old is None else old, None, faults)
         causes = causes_of(faults)
@@ -82,7 +82,7 @@ class Compiled:
         return self._with_others(causes, document, old)
 
     def status_causes(self, document: Document, old: Mapping[str, Any]) -> list[Cause]:
-        """Give the faults of an object whose status is about to be stored."""
+        """Return the faults of an object whose status is about to be stored."""
         faults: Faults = []
         if self._check_status is not None and "status" in document:
             self._check_status(document["status"], old.get("status", ABSENT), None, faults)
@@ -104,7 +104,7 @@ class Compiled:
 
 @lru_cache(maxsize=1024)
 def compiled(custom: Custom) -> Compiled:
-    """Give what a version's schema is compiled to; raises ValueError if it cannot be."""
+    """Return what a version's schema is compiled to; raises ValueError if it cannot be."""
     return Compiled(custom)
 
 
@@ -138,7 +138,7 @@ def _accessor(path: str, value: Any, wanted: str) -> str:
 
 
 def value_at(document: Any, path: str) -> Any:
-    """Give what stands at a simple path (``.spec.size``), None if nothing does."""
+    """Return what stands at a simple path (``.spec.size``), None if nothing does."""
     for step in path.removeprefix(".").split("."):
         document = document.get(step) if isinstance(document, dict) else None
     return document

@@ -25,7 +25,7 @@ _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
 def conversion_faults(conversion: Json, path: str, *, established: bool) -> Iterator[Cause]:
-    """Give the faults of a conversion; of one that is established the CA bundle is looked at."""
+    """Return the faults of a conversion; of one that is established the CA bundle is looked at."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook") or {}
     if not strategy:
         yield required(f"{path}.strategy")
@@ -43,7 +43,7 @@ def conversion_faults(conversion: Json, path: str, *, established: bool) -> Iter
 
 
 def client_faults(config: Json | None, path: str, *, established: bool) -> Iterator[Cause]:
-    """Give the faults of where a webhook is to be found."""
+    """Return the faults of where a webhook is to be found."""
     if config is None:
         yield required(path, "required when strategy is set to Webhook")
         return
@@ -61,12 +61,12 @@ def client_faults(config: Json | None, path: str, *, established: bool) -> Itera
 
 
 def is_ca_bundle(bundle: str) -> bool:
-    """Tell whether a text is base64 of certificates, as far as their armour tells."""
+    """Return whether a text is base64 of certificates, as far as their armour tells."""
     return _CERTIFICATE in b64decode(bundle)
 
 
 def url_faults(url: str, path: str) -> Iterator[Cause]:
-    """Give the faults of a webhook's URL."""
+    """Return the faults of a webhook's URL."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -88,7 +88,7 @@ def url_faults(url: str, path: str) -> Iterator[Cause]:
 
 
 def service_faults(service: Json, path: str) -> Iterator[Cause]:
-    """Give the faults of a webhook's service."""
+    """Return the faults of a webhook's service."""
     for name in ("name", "namespace"):
         if not service.get(name):
             yield required(f"{path}.{name}", f"service {name} is required")

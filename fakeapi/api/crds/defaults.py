@@ -23,7 +23,7 @@ from fakeapi.api.structural.pruning import prune
 
 
 def default_faults(node: Node, path: str) -> Iterator[Cause]:
-    """Give the faults of all defaults of a schema, which is structural."""
+    """Return the faults of all defaults of a schema, which is structural."""
     if node.default is not ABSENT:
         yield from _own_faults(node, f"{path}.default")
     if node.items is not None:

@@ -46,7 +46,7 @@ def name_faults(definition: Json, _path: str) -> Iterator[Cause]:
 
 
 def definition_faults(definition: Json, _path: str) -> Iterator[Cause]:
-    """Give the faults of a definition, but for its name."""
+    """Return the faults of a definition, but for its name."""
     spec = definition.get("spec") or {}
     is_established = established(definition)
     yield from _spec_faults(spec, is_established=is_established)
@@ -61,7 +61,7 @@ def definition_faults(definition: Json, _path: str) -> Iterator[Cause]:
 
 
 def change_faults(definition: Json, old: Json) -> Iterator[Cause]:
-    """Give what an update changes although it may not."""
+    """Return what an update changes although it may not."""
     now, before = definition.get("spec") or {}, old.get("spec") or {}
     paths = [("group",), ("names", "plural")]
     if established(old):
@@ -73,7 +73,7 @@ def change_faults(definition: Json, old: Json) -> Iterator[Cause]:
 
 
 def established(definition: Json) -> bool:
-    """Tell whether a definition's resource is served for good."""
+    """Return whether a definition's resource is served for good."""
     found = find_condition(definition.get("status") or {}, "Established")
     return found.get("status") == "True"
 
@@ -168,7 +168,7 @@ def _label_list_faults(names: Json, member: str, path: str) -> Iterator[Cause]:
 
 
 def _shared_faults(inner: Json, *, has_status: bool) -> Iterator[Cause]:
-    """Give the faults of what all versions share."""
+    """Return the faults of what all versions share."""
     schema = (inner.get("validation") or {}).get("openAPIV3Schema")
     if schema is not None:
         path = "spec.validation.openAPIV3Schema"

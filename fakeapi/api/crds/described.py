@@ -23,7 +23,7 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 
 
 def described_custom(kind: Kind, custom: Custom) -> dict[str, Json]:
-    """Give the schemas of a custom resource and of its list, by name."""
+    """Return the schemas of a custom resource and of its list, by name."""
     shown: Json = {"type": "object"}
     if custom.schema:
         shown = _shown(dict(custom.schema))
@@ -59,7 +59,7 @@ def _named(kind: Kind, name: str) -> Json:
 
 
 def _shown(schema: Json) -> Json:
-    """Give a schema with embedded objects as they are, and either-or types spelled out."""
+    """Return a schema with embedded objects as they are, and either-or types spelled out."""
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
             schema[name] = _shown(dict(schema[name]))
@@ -98,5 +98,5 @@ def _metadata() -> Json:
 
 
 def _described(name: str, of: str = "Pod") -> str:
-    """Give what a field means that all objects have."""
+    """Return what a field means that all objects have."""
     return read_description(_POD.replace("Pod", of))[1].get(name, "")

@@ -24,7 +24,7 @@ _MOVED: Final = {
 
 
 def internal_spec(spec: Json) -> dict[str, Any]:
-    """Give a definition's spec with what its versions share beside them."""
+    """Return a definition's spec with what its versions share beside them."""
     inner = dict(spec)
     versions = [dict(version) for version in spec.get("versions") or ()]
     inner["versions"] = versions
@@ -39,7 +39,7 @@ def internal_spec(spec: Json) -> dict[str, Any]:
 
 
 def shown_versions(spec: Json) -> Shown:
-    """Give the versions as upstream's internal type prints them."""
+    """Return the versions as upstream's internal type prints them."""
     versions = [
         {
             "Name": version.get("name", ""),

@@ -42,7 +42,7 @@ class Resource:
 
 
 def resource_of(definition: Json) -> Resource | None:
-    """Give the resource of a definition; None if it is not to be served."""
+    """Return the resource of a definition; None if it is not to be served."""
     if not (holds(definition, ESTABLISHED) or holds(definition, NAMES_ACCEPTED)):
         return None
     is_terminating = "deletionTimestamp" in definition["metadata"] or holds(definition, TERMINATING)
@@ -56,7 +56,7 @@ def resource_of(definition: Json) -> Resource | None:
 
 
 def extended(kinds: Kinds, resources: Iterable[Resource]) -> Kinds:
-    """Give kinds and those of resources beside them; what there is already stays as it is."""
+    """Return kinds and those of resources beside them; what there is already stays as it is."""
     served = [kind for resource in resources for kind in resource.served]
     own = [k for k in served if kinds.at(k.group, k.version, k.plural) is None]
     if not own:
@@ -167,7 +167,7 @@ def _scale_paths(scale: Json) -> ScalePaths:
 
 
 def version_rank(version: str) -> tuple[int, int, int]:
-    """Give what orders versions: stable after beta, v2 after v1."""
+    """Return what orders versions: stable after beta, v2 after v1."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0)

@@ -56,7 +56,7 @@ def _visit(schema: dict[str, Any], path: str, unknown: list[str]) -> None:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Tell whether what is no schema may stand in place of one."""
+    """Return whether what is no schema may stand in place of one."""
     if name == "items":
         return value is None or isinstance(value, list)
     return value is None or isinstance(value, bool)

@@ -82,12 +82,12 @@ class Place:
     uncorrelated: str = ""
 
     def below(self, step: str, node: Node | None = None) -> Place:
-        """Give the place one step below."""
+        """Return the place one step below."""
         return replace(self, path=f"{self.path}.{step}", node=node, root=False)
 
 
 def schema_faults(schema: Json, path: str, *, has_status: bool) -> list[Cause]:
-    """Give the faults of a version's schema; ``has_status``: status is a subresource."""
+    """Return the faults of a version's schema; ``has_status``: status is a subresource."""
     causes = list(_root_faults(schema, path)) if has_status else []
     if schema.get("nullable"):
         causes.append(forbidden_field(f"{path}.nullable", "nullable cannot be true at the root"))

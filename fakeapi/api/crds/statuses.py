@@ -33,7 +33,7 @@ _INSTALLED: Final = "the initial names have been accepted"
 
 
 def condition(kind: str, *, holds: bool, reason: str, message: str) -> dict[str, str]:
-    """Give a condition, but for its time."""
+    """Return a condition, but for its time."""
     status = "True" if holds else "False"
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
@@ -53,7 +53,7 @@ DELETION_DONE: Final = condition(
 
 
 def first_status(definition: Document) -> None:
-    """Give a new definition its status."""
+    """Return a new definition its status."""
     definition["status"] = {
         "conditions": None,
         "acceptedNames": {"plural": "", "kind": ""},
@@ -73,7 +73,7 @@ def note_stored_version(definition: Document) -> None:
 
 
 def holds(definition: Json, kind: str) -> bool:
-    """Tell whether a condition holds."""
+    """Return whether a condition holds."""
     return find_condition(definition.get("status") or {}, kind).get("status") == "True"
 
 
@@ -107,7 +107,7 @@ def judge_names(definition: Document, others: Iterable[Json], now: str) -> bool:
 
 
 def _taken(others: Iterable[Json]) -> tuple[set[str], set[str]]:
-    """Give the resources and the kinds that other definitions have."""
+    """Return the resources and the kinds that other definitions have."""
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others:
@@ -121,7 +121,7 @@ def _taken(others: Iterable[Json]) -> tuple[set[str], set[str]]:
 def _given_names(
     wanted: Json, accepted: Json, resources: set[str], kinds: set[str]
 ) -> tuple[dict[str, Any], tuple[str, str] | None]:
-    """Give the names that are accepted now, and the last conflict: its reason, and what it says."""
+    """Return the names that are accepted now, and the last conflict: its reason, and what it says."""
     given, conflict = dict(accepted), None
     for member, reason in _SINGLE:
         name = wanted.get(member, "")

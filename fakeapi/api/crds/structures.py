@@ -49,7 +49,7 @@ _FORBIDDEN_INSIDE: Final = {
 
 
 def structural_faults(schema: Json, path: str) -> list[Cause]:
-    """Give everything by which a schema is not structural, sorted as upstream sorts it."""
+    """Return everything by which a schema is not structural, sorted as upstream sorts it."""
     causes = [*_invariants(schema, ROOT, path), *_completeness(schema, schema, path, path)]
     return sorted(causes, key=lambda cause: f"{cause.field}: {cause.message}")
 

@@ -36,7 +36,7 @@ _SELECTABLE_RULE: Final = (
 
 
 def version_faults(version: Json, path: str, *, has_status: bool) -> Iterator[Cause]:
-    """Give the faults of one version, as far as it does not share its parts with all others."""
+    """Return the faults of one version, as far as it does not share its parts with all others."""
     yield from _warning_faults(version, path)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is not None:
@@ -70,7 +70,7 @@ def _warning_faults(version: Json, path: str) -> Iterator[Cause]:
 
 
 def column_faults(columns: Sequence[Json], path: str) -> Iterator[Cause]:
-    """Give the faults of printer columns."""
+    """Return the faults of printer columns."""
     types, formats = ",".join(_COLUMN_TYPES), ",".join(_COLUMN_FORMATS)
     for index, column in enumerate(columns):
         where = f"{path}[{index}]"
@@ -95,7 +95,7 @@ def _simple_path_faults(text: str, path: str) -> Iterator[Cause]:
 
 
 def subresource_faults(subresources: Json, path: str) -> Iterator[Cause]:
-    """Give the faults of the paths of a scale subresource."""
+    """Return the faults of the paths of a scale subresource."""
     scale = subresources.get("scale")
     if scale is None:
         return
@@ -117,7 +117,7 @@ def subresource_faults(subresources: Json, path: str) -> Iterator[Cause]:
 
 
 def selectable_faults(fields: Sequence[Json], schema: Json | None, path: str) -> Iterator[Cause]:
-    """Give the faults of fields that selectors may name."""
+    """Return the faults of fields that selectors may name."""
     if not fields:
         return
     if schema is None:

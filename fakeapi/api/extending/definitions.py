@@ -54,7 +54,7 @@ class Definitions:
         return self._kinds
 
     def stored(self, kind: Kind) -> Kind:
-        """Give the kind in which objects of a kind are stored."""
+        """Return the kind in which objects of a kind are stored."""
         if kind.custom is None:
             return kind
         self._refresh()

@@ -42,24 +42,24 @@ class Forms:
         return self._store.version
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Give the newest entry under ``key``."""
+        """Return the newest entry under ``key``."""
         entry = self._store.get(kind, key)
         if entry is None or entry.kind is kind or kind.custom is None:
             return entry
         return self.show(kind, [entry])[0]
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
-        """Give the present entries of one namespace or all."""
+        """Return the present entries of one namespace or all."""
         return self.show(kind, self._store.entries(kind, namespace, start))
 
     def entries_at(
         self, kind: Kind, version: int, namespace: str = "", start: str = ""
     ) -> Sequence[Entry]:
-        """Give the entries as they were at ``version``; raises ExpiredError."""
+        """Return the entries as they were at ``version``; raises ExpiredError."""
         return self.show(kind, self._store.entries_at(kind, version, namespace, start))
 
     def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
-        """Give the events after ``version``, at most ``limit``; raises ExpiredError."""
+        """Return the events after ``version``, at most ``limit``; raises ExpiredError."""
         events = self._store.since(kind, version, limit)
         if kind.custom is None:
             return events
@@ -102,7 +102,7 @@ class Forms:
         return self._given(kind, entry, document)
 
     def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Give entries in the form of a kind; raises StatusError (500), SuspendedError."""
+        """Return entries in the form of a kind; raises StatusError (500), SuspendedError."""
         custom = kind.custom
         if custom is None or all(entry.kind is kind for entry in entries):
             return entries
@@ -142,7 +142,7 @@ class Forms:
         return {**converted, "metadata": dict(converted["metadata"])}
 
     def _given(self, kind: Kind, entry: Entry, document: Document) -> Entry:
-        """Give what was written in the form in which it was given."""
+        """Return what was written in the form in which it was given."""
         document["metadata"]["resourceVersion"] = str(entry.version)
         return encode_entry(kind, entry.key, entry.version, document)
 

@@ -56,7 +56,7 @@ class Converter:
     def convert(
         self, wanted: Kind, custom: Custom, documents: Sequence[Document], source: str
     ) -> list[Document]:
-        """Give objects of the version ``source`` in the wanted one.
+        """Return objects of the version ``source`` in the wanted one.
 
         Raises StatusError (500), SuspendedError.
         """
@@ -113,7 +113,7 @@ def _verb(error: Exception) -> str:
 
 
 def _converted(review: Review, answer: Any) -> list[Any]:
-    """Give what a webhook has converted; raises ConversionError."""
+    """Return what a webhook has converted; raises ConversionError."""
     wanted = f"{_GROUP}/v1, Kind=ConversionReview"
     if not isinstance(answer, dict):
         raise ConversionError("couldn't get version/kind; json parse error")
@@ -147,7 +147,7 @@ def _taken_over(sent: Sequence[Document], found: list[Any], wanted: Kind) -> lis
 
 
 def _checked(before: Document, after: Any, wanted: Kind, index: int) -> Document:
-    """Give a converted object with the metadata that it had; raises ConversionError."""
+    """Return a converted object with the metadata that it had; raises ConversionError."""
     where = f"returned invalid converted object at index {index}: "
     if not isinstance(after, dict):
         raise ConversionError(f"{where}not an object")

@@ -31,7 +31,7 @@ _NAMESPACES = ("", "namespaces")
 
 
 def question_of(request: Request) -> Question:
-    """Give what rules see of a request."""
+    """Return what rules see of a request."""
     asked = attributes_of(request, request.user)
     itself = (asked.group, asked.resource) == _NAMESPACES
     return Question(
@@ -60,7 +60,7 @@ def with_created_name(question: Question, request: Request) -> Question:
 
 
 def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) -> int:
-    """Give the version before the ``behind`` newest events of a kind, as far as the client allows.
+    """Return the version before the ``behind`` newest events of a kind, as far as the client allows.
 
     It is at least 1: version 0 means any to whoever asks for it.
     """
@@ -74,7 +74,7 @@ def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) ->
 
 
 def as_of(request: Request, version: int) -> Request:
-    """Give the same request for a list, for the state at one version."""
+    """Return the same request for a list, for the state at one version."""
     query = {**request.query, "resourceVersion": str(version), "resourceVersionMatch": "Exact"}
     if request.query["resourceVersion"] == "0":
         query.pop("limit", None)  # which a watch cache ignores there

@@ -50,7 +50,7 @@ def _check_verbs(effect: Effect, scope: Scope, place: str) -> None:
 
 
 def _verbs_of(effect: Effect, known: Sequence[str]) -> Sequence[str]:
-    """Give the verbs that can meet an effect."""
+    """Return the verbs that can meet an effect."""
     if isinstance(effect, WATCHING):
         return ("watch",)
     return ("list", "watch") if isinstance(effect, Staleness) else known

@@ -41,7 +41,7 @@ class Progress:
 def decide(
     progress: Progress, question: Question, now_ns: int
 ) -> tuple[Progress, Sequence[Effect]]:
-    """Give what a request meets, and the progress after it."""
+    """Return what a request meets, and the progress after it."""
     seconds = (now_ns - progress.began_ns) / 10**9
     effects: list[Effect] = []
     counted: dict[tuple[int, str], Tally] = {}
@@ -71,7 +71,7 @@ def _strike(seed: int, key: tuple[int, str], rule: Rule, before: Tally) -> Effec
 
 
 def _draw(seed: int, key: tuple[int, str], number: int, purpose: str) -> float:
-    """Give a number from [0, 1)."""
+    """Return a number from [0, 1)."""
     index, client = key
     text = f"{seed}/{index}/{number}/{purpose}/{client}"
     digest = blake2b(text.encode(errors="surrogateescape"), digest_size=8).digest()

@@ -43,7 +43,7 @@ class Latency:
     when: When = "before"
 
     def drawn(self, draw: float) -> Latency:
-        """Give the one latency that a number from [0, 1) stands for."""
+        """Return the one latency that a number from [0, 1) stands for."""
         seconds = self.least + (self.most - self.least) * draw
         return Latency(seconds, seconds, self.when)
 
@@ -63,7 +63,7 @@ class Refusal:
     message: str = ""
 
     def response(self) -> Response:
-        """Give the Status, with a Retry-After header if there is something to tell."""
+        """Return the Status, with a Retry-After header if there is something to tell."""
         answer = self._status().response()
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
         return Response(answer.status, answer.body, headers=headers)

@@ -28,21 +28,21 @@ class Fields:
         self._known: list[str] = []
 
     def place(self, name: str) -> str:
-        """Give where a field stands."""
+        """Return where a field stands."""
         return f"{self._place}.{name}" if self._place else name
 
     def has(self, name: str) -> bool:
-        """Tell whether a field is there, and not null."""
+        """Return whether a field is there, and not null."""
         self._known.append(name)
         return self.document.get(name) is not None
 
     def fault(self, name: str, expected: str) -> PlanError:
-        """Give the refusal of a field's value."""
+        """Return the refusal of a field's value."""
         found = _shown(self.document.get(name))
         return PlanError(f"{self.place(name)}: expected {expected}, got {found}")
 
     def number(self, name: str, default: float, least: float = 0.0) -> float:
-        """Give a number of at least ``least``; raises PlanError."""
+        """Return a number of at least ``least``; raises PlanError."""
         if not self.has(name):
             return default
         value = self.document[name]
@@ -51,7 +51,7 @@ class Fields:
         return float(value)
 
     def count(self, name: str, default: int, least: int = 0) -> int:
-        """Give a whole number of at least ``least``; raises PlanError."""
+        """Return a whole number of at least ``least``; raises PlanError."""
         if not self.has(name):
             return default
         value = self.document[name]
@@ -60,7 +60,7 @@ class Fields:
         return value
 
     def choice(self, name: str, choices: Collection[str], default: str | None = None) -> str:
-        """Give one of ``choices`` (a number counts as its text); raises PlanError."""
+        """Return one of ``choices`` (a number counts as its text); raises PlanError."""
         if not self.has(name) and default is not None:
             return default
         value = self.document.get(name)
@@ -70,7 +70,7 @@ class Fields:
         return text
 
     def text(self, name: str, default: str) -> str:
-        """Give a text; raises PlanError."""
+        """Return a text; raises PlanError."""
         if not self.has(name):
             return default
         value = self.document[name]
@@ -79,7 +79,7 @@ class Fields:
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Give a text or a list of texts, none of them empty; raises PlanError."""
+        """Return a text or a list of texts, none of them empty; raises PlanError."""
         if not self.has(name):
             return ()
         value = self.document[name]
@@ -89,7 +89,7 @@ class Fields:
         return tuple(texts)
 
     def objects(self, name: str) -> Sequence[Fields]:
-        """Give the fields of each object of a list; raises PlanError."""
+        """Return the fields of each object of a list; raises PlanError."""
         if not self.has(name) or not isinstance(self.document[name], list):
             raise self.fault(name, "a list of objects")
         listed = enumerate(self.document[name])

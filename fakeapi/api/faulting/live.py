@@ -54,7 +54,7 @@ class Faults:
         self._seed, self._progress = other._seed, other._progress
 
     def meet(self, request: Request) -> Sequence[Effect]:
-        """Give what a request meets, and count it."""
+        """Return what a request meets, and count it."""
         rules = self._progress.plan.rules
         if not rules:
             return ()
@@ -69,11 +69,11 @@ class Faults:
         self._api.store.compact(self._api.store.version)
 
     def version_behind(self, request: Request, behind: int) -> int:
-        """Give the version that a lagging watch cache shows to who asks for a list or a watch."""
+        """Return the version that a lagging watch cache shows to who asks for a list or a watch."""
         return version_behind(self._api.store, self._api.kinds, request, behind)
 
     def document(self) -> dict[str, Any]:
-        """Give the plan as it was written, each rule with the requests it has met by client."""
+        """Return the plan as it was written, each rule with the requests it has met by client."""
         plan, tallies = self._progress.plan, self._progress.tallies
         rules = []
         for index, rule in enumerate(plan.rules):

@@ -27,7 +27,7 @@ class ResourceName:
     plural: str
 
     def names(self, group: str, plural: str) -> bool:
-        """Tell whether this is the resource's name."""
+        """Return whether this is the resource's name."""
         return plural == self.plural and self.group in (None, group)
 
 
@@ -68,7 +68,7 @@ class Scope:
     paths: tuple[str, ...] = ()
 
     def holds(self, question: Question) -> bool:
-        """Tell whether a request is in scope."""
+        """Return whether a request is in scope."""
         if self.verbs and question.verb not in self.verbs:
             return False
         if not _any_matches(self.clients, question.client):
@@ -107,11 +107,11 @@ class Limits:
     end: float | None = None
 
     def open_at(self, seconds: float) -> bool:
-        """Tell whether the rule counts at a time."""
+        """Return whether the rule counts at a time."""
         return self.start <= seconds and (self.end is None or seconds < self.end)
 
     def due(self, number: int, struck: int, draw: float) -> bool:
-        """Tell whether the ``number``-th request (from 1) is struck, ``struck`` having been."""
+        """Return whether the ``number``-th request (from 1) is struck, ``struck`` having been."""
         if self.times is not None and struck >= self.times:
             return False
         beyond = number - self.after
@@ -128,7 +128,7 @@ class Rule:
     document: dict[str, Any]
 
     def concerns(self, question: Question) -> bool:
-        """Tell whether the rule is about a request that can meet its fault."""
+        """Return whether the rule is about a request that can meet its fault."""
         if isinstance(self.effect, WATCHING) and question.verb != "watch":
             return False
         if isinstance(self.effect, Staleness) and not question.may_lag:

@@ -49,7 +49,7 @@ class _Asking:
         self._question: _Question | None = None
 
     def question(self, webhook: Webhook, make: Callable[[str], _Question]) -> _Question:
-        """Give the question to a webhook; what ``make`` raises passes."""
+        """Return the question to a webhook; what ``make`` raises passes."""
         question = self._question
         if question is None or question.webhook is not webhook:
             question = self._question = make(self._uid)
@@ -82,7 +82,7 @@ class Webhooks:
     def ask(
         self, asked: Sequence[tuple[Invocation, Attributes]], shapes: Shapes
     ) -> list[Verdict | StatusError | CallError]:
-        """Give what webhooks say that are asked at once, or what became of asking.
+        """Return what webhooks say that are asked at once, or what became of asking.
 
         Raises SuspendedError.
         """
@@ -118,7 +118,7 @@ class Webhooks:
             return _unposted(named, error)
 
     def _call(self, webhook: Webhook, review: Document, uid: str) -> OutCall:
-        """Give the call that asks a webhook; raises OutCallError."""
+        """Return the call that asks a webhook; raises OutCallError."""
         review["request"]["uid"] = uid
         body = orjson.dumps(review)
         seconds, hook = webhook.timeout_seconds, self.hooks.get(webhook.name)
@@ -131,7 +131,7 @@ class Webhooks:
 
 
 def refusal_of(webhook: Webhook, outcome: Verdict | StatusError | CallError) -> StatusError | None:
-    """Give why a request cannot pass after a webhook was asked, or None if it can."""
+    """Return why a request cannot pass after a webhook was asked, or None if it can."""
     if isinstance(outcome, StatusError):
         return outcome
     if isinstance(outcome, Verdict):
@@ -153,7 +153,7 @@ def _outcome(question: _Question, answer: bytes | OutCallError) -> Verdict | Cal
 
 
 def _subject(webhook: Webhook, attributes: Attributes) -> Hashable:
-    """Give what tells a question from others of one request; much less work than the question."""
+    """Return what tells a question from others of one request; much less work than the question."""
     about = orjson.dumps((attributes.object, attributes.old, attributes.options))
     return webhook.role, webhook.place, attributes.kind.kind, attributes.operation, about
 

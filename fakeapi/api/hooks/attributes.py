@@ -37,7 +37,7 @@ class Asked:
         return bool(self.query.get("dryRun"))
 
     def options(self, operation: str) -> Document:
-        """Give the options of a create or an update, as the operation has them."""
+        """Return the options of a create or an update, as the operation has them."""
         named = ("fieldManager", "fieldValidation")
         told: Document = {name: self.query[name] for name in named if self.query.get(name)}
         if self.dry_run:
@@ -69,10 +69,10 @@ class Attributes:
 
 
 def is_namespace(resource: Kind) -> bool:
-    """Tell whether requests are about namespaces."""
+    """Return whether requests are about namespaces."""
     return resource.resource == "namespaces"
 
 
 def options_document(operation: str, told: Mapping[str, Any]) -> Document:
-    """Give options with the header that they bear in reviews."""
+    """Return options with the header that they bear in reviews."""
     return {"kind": _OPTIONS[operation], "apiVersion": "meta.k8s.io/v1", **told}

@@ -21,7 +21,7 @@ from fakeapi.api.hooks.reviewing import request_of
 
 
 def conditions_hold(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> bool:
-    """Tell whether a webhook is to be asked after all; raises StatusError (403)."""
+    """Return whether a webhook is to be asked after all; raises StatusError (403)."""
     webhook = invocation.webhook
     if not webhook.conditions:
         return True

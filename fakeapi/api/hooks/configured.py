@@ -72,7 +72,7 @@ class Configured:
             store.listen(kind, self._read.clear)
 
     def of(self, role: Role) -> Sequence[Webhook]:
-        """Give the webhooks of one role, in their order."""
+        """Return the webhooks of one role, in their order."""
         found = self._read.get(role)
         if found is None:
             found = self._read[role] = list(_webhooks(self._store, role))

@@ -28,11 +28,11 @@ class Shapes:
     convert: Convert
 
     def others(self, kind: Kind) -> Sequence[Kind]:
-        """Give the other kinds whose objects are the same ones, in the order of the table."""
+        """Return the other kinds whose objects are the same ones, in the order of the table."""
         return _others(self.kinds, kind)
 
     def shown(self, form: Kind, kind: Kind, document: Document | None) -> Document | None:
-        """Give an object of ``kind`` as it is stored in another form, header first."""
+        """Return an object of ``kind`` as it is stored in another form, header first."""
         if document is None:
             return None
         header = _header(form)
@@ -44,7 +44,7 @@ class Shapes:
         return {**header, **converted, **header}
 
     def taken(self, form: Kind, kind: Kind, document: Document) -> Document:
-        """Give an object that is in another form as one of ``kind``."""
+        """Return an object that is in another form as one of ``kind``."""
         if form.custom is not None:
             return document if form is kind else self.convert(kind, form, document)
         conversion = conversion_of(form)

@@ -49,14 +49,14 @@ class Invocation:
 
 
 def is_exempt(resource: Kind) -> bool:
-    """Tell whether nobody is asked about a resource."""
+    """Return whether nobody is asked about a resource."""
     return resource.group == "admissionregistration.k8s.io" and resource.plural in _EXEMPT
 
 
 def invocation_of(
     webhook: Webhook, attributes: Attributes, objects: Objects, shapes: Shapes
 ) -> Invocation | None:
-    """Give how a webhook is to be asked, None if it is not; raises StatusError (404, 500)."""
+    """Return how a webhook is to be asked, None if it is not; raises StatusError (404, 500)."""
     if not _matches_object(webhook.objects, attributes):
         return None
     resource = _resource(webhook, attributes, shapes)
@@ -113,7 +113,7 @@ def _matches_object(selector: LabelSelector | SelectorError, attributes: Attribu
 def _matches_namespace(
     selector: LabelSelector | SelectorError, attributes: Attributes, objects: Objects
 ) -> bool:
-    """Tell whether the namespace is selected; raises StatusError (404, 500)."""
+    """Return whether the namespace is selected; raises StatusError (404, 500)."""
     name = attributes.namespace
     if not name and not is_namespace(attributes.asked.resource):
         return True

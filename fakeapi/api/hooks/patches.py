@@ -29,7 +29,7 @@ from fakeapi.store import Document
 
 
 def read_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) -> list[Document]:
-    """Give the operations of a webhook's patch; raises CallError, StatusError (500)."""
+    """Return the operations of a webhook's patch; raises CallError, StatusError (500)."""
     try:
         operations = orjson.loads(patch)
     except orjson.JSONDecodeError as error:
@@ -47,7 +47,7 @@ def read_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) ->
 def patched(
     shapes: Shapes, kind: Kind, form: Kind, document: Document, operations: list[Document]
 ) -> Document | None:
-    """Give an object of ``kind`` after a patch of its ``form``; None if it is the same.
+    """Return an object of ``kind`` after a patch of its ``form``; None if it is the same.
 
     What the patch does not touch may be shared with ``document``. Raises StatusError (500).
     """
@@ -95,7 +95,7 @@ def read_changes(kind: Kind, document: Document, operations: Sequence[Document])
 
 
 def _touched(operations: Sequence[Document]) -> dict[str, set[str]] | None:
-    """Give the members of the object that are set, with those of their own, none for all of them.
+    """Return the members of the object that are set, with those of their own, none for all of them.
 
     None: it is not so simple.
     """
@@ -113,7 +113,7 @@ def _touched(operations: Sequence[Document]) -> dict[str, set[str]] | None:
 
 
 def _part(value: Any, members: set[str]) -> Any:
-    """Give these members of a map, in its order; all of it if none are named."""
+    """Return these members of a map, in its order; all of it if none are named."""
     if not members or not isinstance(value, dict):
         return value
     return {name: item for name, item in value.items() if name in members}
@@ -139,7 +139,7 @@ def _apply(document: Document, operations: list[Document]) -> Document:
 
 
 def _one_by_one(document: Any, operations: list[Document]) -> Any:
-    """Give a patched document; raises StatusError (500) with the operation that does not apply."""
+    """Return a patched document; raises StatusError (500) with the operation that does not apply."""
     for operation in operations:
         try:
             document = json_patch(document, [operation])

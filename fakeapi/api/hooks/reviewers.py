@@ -87,7 +87,7 @@ class Reviewers:
     def admit(
         self, kind: Kind, document: Document, old: Document | None, plugins: Plugins
     ) -> Document:
-        """Give a document as in-tree admission and mutating webhooks leave it.
+        """Return a document as in-tree admission and mutating webhooks leave it.
 
         Raises StatusError, SuspendedError.
         """
@@ -142,7 +142,7 @@ class Reviewers:
             self._judge(hooks, self._attributes(kind, document, old))
 
     def pass_through(self, kind: Kind, document: Document, old: Document | None = None) -> Document:
-        """Give a document that is stored nowhere as webhooks let it pass.
+        """Return a document that is stored nowhere as webhooks let it pass.
 
         Raises StatusError, SuspendedError.
         """
@@ -213,7 +213,7 @@ class Reviewers:
         return after
 
     def _invocation(self, webhook: Webhook, attributes: Attributes) -> Invocation | None:
-        """Give how a webhook is to be asked, None if it is not; raises StatusError."""
+        """Return how a webhook is to be asked, None if it is not; raises StatusError."""
         found = invocation_of(webhook, attributes, self._objects, self._shapes)
         if found is None or not conditions_hold(found, attributes, self._shapes):
             return None

@@ -52,7 +52,7 @@ class Verdict:
 
 
 def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
-    """Give the question, without its uid.
+    """Return the question, without its uid.
 
     Raises CallError if the webhook understands no version that is known.
     """
@@ -68,7 +68,7 @@ def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) ->
 
 
 def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
-    """Give what a webhook is told about a request, without a uid."""
+    """Return what a webhook is told about a request, without a uid."""
     asked, form = attributes.asked, invocation.resource
     kind = object_kind(invocation, attributes)
     names = {
@@ -96,12 +96,12 @@ def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -
 
 
 def object_kind(invocation: Invocation, attributes: Attributes) -> Kind:
-    """Give the kind of the objects as the webhook sees them."""
+    """Return the kind of the objects as the webhook sees them."""
     return attributes.kind if is_other(attributes) else invocation.resource
 
 
 def is_other(attributes: Attributes) -> bool:
-    """Tell whether the objects are not of the resource's kind, but a Scale, an Eviction ..."""
+    """Return whether the objects are not of the resource's kind, but a Scale, an Eviction ..."""
     return attributes.kind.kind != attributes.asked.resource.kind
 
 
@@ -114,7 +114,7 @@ def _resource(kind: Kind) -> Document:
 
 
 def user_info(user: User) -> Document:
-    """Give who asks, empty members left out."""
+    """Return who asks, empty members left out."""
     info = {
         "username": user.name,
         "uid": user.uid,
@@ -221,7 +221,7 @@ def _check_patch(patch: bytes, patch_type: str | None, role: Role) -> None:
 
 
 def denial(name: str, result: Mapping[str, Any]) -> StatusError:
-    """Give the refusal of a webhook that said no."""
+    """Return the refusal of a webhook that said no."""
     said = result.get("message") or result.get("reason")
     denied = f'admission webhook "{name}" denied the request'
     message = f"{denied}: {said}" if said else f"{denied} without explanation"

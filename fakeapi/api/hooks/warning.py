@@ -15,7 +15,7 @@ SHORT: Final = 256
 
 
 def fitting(warnings: Iterable[str]) -> tuple[str, ...]:
-    """Give warnings without repetition; if they are too long, cut and only as many as fit."""
+    """Return warnings without repetition; if they are too long, cut and only as many as fit."""
     once = tuple(dict.fromkeys(warnings))
     return once if sum(map(len, once)) <= MOST else tuple(_cut(once))
 

@@ -66,7 +66,7 @@ class Configuration:
 def apply(
     kind: Kind, live: Mapping[str, Any], config: Configuration, writer: Writer
 ) -> dict[str, Any]:
-    """Give the object after an apply, ``live`` being {} if there was none; nothing is changed.
+    """Return the object after an apply, ``live`` being {} if there was none; nothing is changed.
 
     Raises StatusError: 400 for another kind of object, 409 for conflicts, 500 (as upstream) if the
     configuration does not fit the kind's type.
@@ -176,7 +176,7 @@ def conflicting(conflicts: list[Conflict]) -> StatusError:
 
 
 def _applied_from_client(kind: Kind, live: Mapping[str, Any]) -> FieldSet:
-    """Give the fields that the annotation says were applied, as far as they are still so."""
+    """Return the fields that the annotation says were applied, as far as they are still so."""
     text = _annotations(live).get(LAST_APPLIED)
     try:
         applied = orjson.loads(text) if text else None

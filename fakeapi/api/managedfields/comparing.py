@@ -36,7 +36,7 @@ class Comparison:
         return union(self.modified, self.added)
 
     def ignoring(self, fields: FieldSet) -> Comparison:
-        """Give the comparison without what lies at or below some paths."""
+        """Return the comparison without what lies at or below some paths."""
         return Comparison(
             without(self.removed, fields),
             without(self.modified, fields),
@@ -58,7 +58,7 @@ def compare(shape: Type, old: Mapping[str, Any], new: Mapping[str, Any]) -> Comp
 
 
 def everything(shape: Type, value: Any) -> FieldSet:
-    """Give the node of a value with all that is in it."""
+    """Return the node of a value with all that is in it."""
     scalar = not isinstance(value, dict | list)
     if scalar:
         return LEAF
@@ -75,7 +75,7 @@ def everything(shape: Type, value: Any) -> FieldSet:
 
 
 def _all(items: ListType, found: list[Any]) -> FieldSet:
-    """Give the node of a list's item; of items with the same key only the key has an owner."""
+    """Return the node of a list's item; of items with the same key only the key has an owner."""
     return everything(items.element, found[0]) if len(found) == 1 else LEAF
 
 
@@ -177,14 +177,14 @@ class _Nodes:
 
 
 def _parts(branch: Branch, value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the parts of an object by name, with those that are there by value."""
+    """Return the parts of an object by name, with those that are there by value."""
     by_value = held(branch).by_value
     missing = {name: _NONE for name in by_value if value.get(name) is None}
     return {**value, **missing} if missing else value
 
 
 def _is_zero(branch: Branch, name: str, value: Any) -> bool:
-    """Tell whether a value is that which the field has, in Go, before anyone sets it."""
+    """Return whether a value is that which the field has, in Go, before anyone sets it."""
     return value is None or (not value and name in held(branch).zeros)
 
 
@@ -196,7 +196,7 @@ def _by_element(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
 
 
 def _elements(items: ListType, values: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Give the items with their elements; those that have none belong to nobody."""
+    """Return the items with their elements; those that have none belong to nobody."""
     for value in values:
         try:
             yield item_element(items, value), value

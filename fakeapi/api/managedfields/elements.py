@@ -23,12 +23,12 @@ _KINDS: Final = "fkvi"
 
 
 def field_element(name: str) -> str:
-    """Give the element of a field or of a map's key."""
+    """Return the element of a field or of a map's key."""
     return "f:" + name
 
 
 def item_element(shape: ListType, item: Any) -> str:
-    """Give the element of one item of a list that is a set or a map.
+    """Return the element of one item of a list that is a set or a map.
 
     A key that the item leaves out has its default, or is left out of the element, too. Raises
     ValueError if the item cannot be told apart from others.
@@ -59,7 +59,7 @@ _NO_VALUE: Final[Mapping[type, str]] = {
 
 
 def canonical(element: str) -> str | None:
-    """Give an element that a client sent in the one spelling used here; None if of no known kind.
+    """Return an element that a client sent in the one spelling used here; None if of no known kind.
 
     Raises ValueError if it is malformed.
     """
@@ -79,7 +79,7 @@ def canonical(element: str) -> str | None:
 
 
 def order(element: str) -> tuple[int, Any]:
-    """Give the sort key of an element: fields by name, then keys, values and places."""
+    """Return the sort key of an element: fields by name, then keys, values and places."""
     kind, content = element[:1], element[2:]
     match kind:
         case "f":

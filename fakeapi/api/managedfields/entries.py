@@ -66,7 +66,7 @@ def read_sent_entries(entries: Any) -> dict[Owner, Owned]:
 
 
 def write_entries(owners: Owners, known: Owners) -> list[dict[str, Any]]:
-    """Give the entries to be stored; those whose fields are ``known`` are in order already."""
+    """Return the entries to be stored; those whose fields are ``known`` are in order already."""
     ranked = sorted(owners.items(), key=lambda item: _rank(*item))
     return [_entry(owner, owned, known.get(owner)) for owner, owned in ranked]
 

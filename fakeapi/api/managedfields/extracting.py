@@ -20,12 +20,12 @@ from fakeapi.kinds.types import UNTYPED, ListType, MapType, Scalar, Struct, Type
 
 
 def fields_of(shape: Type, document: Mapping[str, Any]) -> FieldSet:
-    """Give the fields that a document names."""
+    """Return the fields that a document names."""
     return _node(shape, document) or EMPTY
 
 
 def with_named(shape: Type, fields: FieldSet) -> FieldSet:
-    """Give the set with every field of a struct as a member that has members below it."""
+    """Return the set with every field of a struct as a member that has members below it."""
     named: FieldSet = {}
     for element, node in fields.items():
         found = with_named(_below(shape, element), node) if node else LEAF
@@ -41,7 +41,7 @@ def _below(shape: Type, element: str) -> Type:
 
 
 def _node(shape: Type, value: Any) -> FieldSet | None:
-    """Give the node of a value; None if nothing in it is claimed by itself."""
+    """Return the node of a value; None if nothing in it is claimed by itself."""
     branch = branch_of(shape, value)
     if branch is not None:
         return _object(branch, value) or None

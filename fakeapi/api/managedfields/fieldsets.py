@@ -32,19 +32,19 @@ Path = tuple[str, ...]
 
 
 def is_member(node: FieldSet) -> bool:
-    """Tell whether the node's own path belongs to the set."""
+    """Return whether the node's own path belongs to the set."""
     return not node or SELF in node
 
 
 def as_member(node: FieldSet | None) -> FieldSet:
-    """Give the node with its own path in the set."""
+    """Return the node with its own path in the set."""
     if not node or SELF in node:
         return LEAF if node is None else node
     return {SELF: LEAF, **node}
 
 
 def set_of(*paths: Path) -> FieldSet:
-    """Give the set of some paths, each a tuple of elements."""
+    """Return the set of some paths, each a tuple of elements."""
     result = EMPTY
     for path in paths:
         node = LEAF
@@ -55,29 +55,29 @@ def set_of(*paths: Path) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Give what belongs to either set."""
+    """Return what belongs to either set."""
     if not one or one is other:
         return other
     return _union(one, other) if other else one
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Give what belongs to both sets."""
+    """Return what belongs to both sets."""
     return (_intersection(one, other) or EMPTY) if one and other else EMPTY
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Give what belongs to the first set only; what lies below a path of the second stays."""
+    """Return what belongs to the first set only; what lies below a path of the second stays."""
     return (_difference(one, other) or EMPTY) if one and other else one
 
 
 def without(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Give what belongs to the first set and does not lie at or below a path of the second."""
+    """Return what belongs to the first set and does not lie at or below a path of the second."""
     return (_without(one, other) or EMPTY) if one and other else one
 
 
 def contains(fields: FieldSet, path: Path) -> bool:
-    """Tell whether a path belongs to the set."""
+    """Return whether a path belongs to the set."""
     node = fields
     for element in path:
         if element not in node:
@@ -87,12 +87,12 @@ def contains(fields: FieldSet, path: Path) -> bool:
 
 
 def paths(fields: FieldSet) -> Iterator[Path]:
-    """Give all paths of the set: at each level first the members, then what lies below them."""
+    """Return all paths of the set: at each level first the members, then what lies below them."""
     yield from _paths((), fields)
 
 
 def ordered(fields: FieldSet) -> FieldSet:
-    """Give the same set with its elements in upstream's order, as it is to be shown."""
+    """Return the same set with its elements in upstream's order, as it is to be shown."""
     keys = sorted(fields)
     if keys and keys[-1] >= "g":  # not only fields, which are in order already
         keys.sort(key=order)
@@ -124,7 +124,7 @@ def _paths(prefix: Path, node: FieldSet) -> Iterator[Path]:
 
 
 def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
-    """Give the node of these children, none of them empty; None if nothing belongs to it."""
+    """Return the node of these children, none of them empty; None if nothing belongs to it."""
     if not member:
         return children or None
     return {SELF: LEAF, **children} if children else LEAF

@@ -27,7 +27,7 @@ ABSENT: Final = _Absent.ABSENT
 
 
 def merge(shape: Type, live: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the merged document; shares what does not change. The configuration is checked."""
+    """Return the merged document; shares what does not change. The configuration is checked."""
     merged = _merge(shape, live, config)
     assert isinstance(merged, dict)
     return merged
@@ -74,7 +74,7 @@ def _merge_lists(items: ListType, live: list[Any], config: list[Any]) -> list[An
 
 
 def _in_order(lives: list[tuple[str, Any]], merged: Mapping[str, Any]) -> Iterator[Any]:
-    """Give the live list's own items and the merged ones, as both orders allow.
+    """Return the live list's own items and the merged ones, as both orders allow.
 
     The merged items come in the configuration's order; an item of the live list that the
     configuration does not have comes after those that stand before it.

@@ -25,7 +25,7 @@ from fakeapi.kinds.types import ListType, Type
 def prune(
     shape: Type, merged: dict[str, Any], last: FieldSet, owned: Iterable[FieldSet]
 ) -> dict[str, Any]:
-    """Give the merged document without what only ``last`` held.
+    """Return the merged document without what only ``last`` held.
 
     ``last`` is what the manager applied the last time, ``owned`` what every manager owns now, with
     what this one applies now.
@@ -48,7 +48,7 @@ def _fields(shape: Type, document: Mapping[str, Any]) -> FieldSet:
 
 
 def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
-    """Give the document without some fields; what is atomic goes or stays as a whole.
+    """Return the document without some fields; what is atomic goes or stays as a whole.
 
     An object or a list of which nothing is left, but which is not to go itself, is null.
     """
@@ -60,14 +60,14 @@ def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str,
 
 
 def without_nulls(value: Any) -> Any:
-    """Give a value without the nulls that are anywhere inside its objects."""
+    """Return a value without the nulls that are anywhere inside its objects."""
     if isinstance(value, dict):
         return {name: without_nulls(part) for name, part in value.items() if part is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _remove(shape: Type, value: Any, fields: FieldSet) -> Any:
-    """Give what is left of a value; None if nothing is."""
+    """Return what is left of a value; None if nothing is."""
     branch = branch_of(shape, value)
     if branch is not None:
         return _from_object(branch, value, fields)

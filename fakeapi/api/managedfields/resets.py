@@ -45,7 +45,7 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[Path, ...]]] = {
 
 @lru_cache(maxsize=512)
 def reset_fields(kind: Kind, subresource: str) -> FieldSet:
-    """Give the fields that a write to the object, or to its subresource, resets."""
+    """Return the fields that a write to the object, or to its subresource, resets."""
     found = _OTHERS.get((kind.plural, subresource))
     if found is not None:
         return set_of(*found)

@@ -98,7 +98,7 @@ NULLS: Final[frozenset[str]] = frozenset(("ClusterRole.rules", "Role.rules"))
 
 
 def branch_of(shape: Type, value: Any) -> Branch | None:
-    """Give the type by which an object is taken apart; None if the value is not, or no object."""
+    """Return the type by which an object is taken apart; None if the value is not, or no object."""
     if not isinstance(value, dict) or isinstance(shape, Scalar | ListType):
         return None
     if isinstance(shape, Untyped) or not shape.atomic:
@@ -107,7 +107,7 @@ def branch_of(shape: Type, value: Any) -> Branch | None:
 
 
 def items_of(shape: Type, value: Any) -> ListType | None:
-    """Give the type by which a list is taken apart; None if the value is not, or no list."""
+    """Return the type by which a list is taken apart; None if the value is not, or no list."""
     if isinstance(shape, ListType) and isinstance(value, list) and shape.kind != "atomic":
         return shape
     return None
@@ -137,7 +137,7 @@ _NOTHING: Final = Held()
 
 @lru_cache(maxsize=4096)
 def held(shape: Branch) -> Held:
-    """Give the fields that are always there."""
+    """Return the fields that are always there."""
     if not isinstance(shape, Struct) or not shape.go:
         return _NOTHING
     owner = shape.name.rpartition(".")[2]
@@ -159,7 +159,7 @@ def held(shape: Branch) -> Held:
 
 
 def is_time(shape: Type) -> bool:
-    """Tell whether a type is that of a point in time."""
+    """Return whether a type is that of a point in time."""
     return isinstance(shape, Scalar) and shape.format == "date-time"
 
 
@@ -169,7 +169,7 @@ def _is_by_value(owner: str, name: str) -> bool:
 
 
 def below(shape: Branch, name: str) -> Type:
-    """Give the type of one part of an object."""
+    """Return the type of one part of an object."""
     if isinstance(shape, Struct):
         field = shape.fields.get(name)
         return UNTYPED if field is None else field.type

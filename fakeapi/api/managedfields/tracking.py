@@ -98,7 +98,7 @@ def track_update(
 def update_owners(
     kind: Kind, before: Owners, old: Mapping[str, Any], new: Mapping[str, Any], writer: Writer
 ) -> dict[Owner, Owned]:
-    """Give the owners after a change from ``old`` to ``new``, neither with managed fields."""
+    """Return the owners after a change from ``old`` to ``new``, neither with managed fields."""
     comparison = compare_versions(kind, old, new, writer.subresource)
     owners = take_from_others(before, kind.api_version, comparison, None)
     taken = strip(comparison.changed)
@@ -120,7 +120,7 @@ def compare_versions(
 def take_from_others(
     owners: Owners, version: str, comparison: Comparison, taker: Owner | None
 ) -> dict[Owner, Owned]:
-    """Give the owners but ``taker`` without what was removed or changed, if anything is left.
+    """Return the owners but ``taker`` without what was removed or changed, if anything is left.
 
     Owners of another version are kept as they are.
     """
@@ -137,7 +137,7 @@ def take_from_others(
 
 
 def same_but_times(document: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the document with the old entries, if only times tell them apart.
+    """Return the document with the old entries, if only times tell them apart.
 
     That someone has written what is there already is no change.
     """
@@ -153,7 +153,7 @@ def same_but_times(document: dict[str, Any], old: Mapping[str, Any]) -> dict[str
 
 
 def strip(fields: FieldSet) -> FieldSet:
-    """Give the fields without those of the metadata that belong to the server."""
+    """Return the fields without those of the metadata that belong to the server."""
     return difference(fields, _STRIPPED)
 
 
@@ -177,12 +177,12 @@ def _sent_or(entries: Any, otherwise: dict[Owner, Owned]) -> dict[Owner, Owned]:
 
 
 def _is_reset(entries: Any) -> bool:
-    """Tell whether a client asks to forget all owners: with no entry, or with an empty one."""
+    """Return whether a client asks to forget all owners: with no entry, or with an empty one."""
     return entries is not None and (not entries or entries == [{}])
 
 
 def _comparable(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a document without the entries, which are no part of it."""
+    """Return a document without the entries, which are no part of it."""
     metadata = document.get("metadata") or {}
     if "managedFields" not in metadata:
         return document

@@ -51,7 +51,7 @@ def check_of(schema: Json) -> Check:
 
 
 def _steps(schema: Json, kind: type) -> Steps:
-    """Give the steps for one sort of values, and how many checks have been passed before them."""
+    """Return the steps for one sort of values, and how many checks have been passed before them."""
     type_check = _type_check(schema, kind)
     typed = bool(schema.get("type") or schema.get("x-kubernetes-int-or-string"))
     enum = enum_check(schema)
@@ -151,12 +151,12 @@ def _elements(schema: Json, element: Check) -> Check:
 
 
 def by_key(items: list[Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Give the elements of a list that is a map by their keys."""
+    """Return the elements of a list that is a map by their keys."""
     return {key_of(item, keys): item for item in items}
 
 
 def key_of(item: Any, keys: tuple[str, ...]) -> str:
-    """Give what tells an element of such a list apart."""
+    """Return what tells an element of such a list apart."""
     return repr([item.get(key) for key in keys] if isinstance(item, dict) else None)
 
 

@@ -27,7 +27,7 @@ Find = Callable[[Any, str], Iterator[Place]]
 
 
 def object_meta() -> Struct:
-    """Give the type of any object's metadata."""
+    """Return the type of any object's metadata."""
     return struct_of(_OBJECT_META)
 
 

@@ -34,7 +34,7 @@ def path_of(where: Where) -> str:
 
 
 def causes_of(faults: Iterable[Fault], root: str = "") -> list[Cause]:
-    """Give what clients are told, each thing once; ``root`` is where the value stands."""
+    """Return what clients are told, each thing once; ``root`` is where the value stands."""
     causes: dict[tuple[str, str], Cause] = {}
     for fault in faults:
         path = root if fault.adrift else ".".join(filter(None, (root, fault.cause.field)))
@@ -95,7 +95,7 @@ def not_among(where: Where, value: Any, choices: Sequence[Any]) -> Fault:
 
 
 def adrift(message: str) -> Fault:
-    """Give a fault that upstream tells without its field."""
+    """Return a fault that upstream tells without its field."""
     return Fault(Cause("FieldValueInvalid", f'Invalid value: "": {message}'), adrift=True)
 
 

@@ -49,7 +49,7 @@ def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
 
 
 def is_uri(text: str) -> bool:
-    """Tell whether a text is an absolute URI or an absolute path."""
+    """Return whether a text is an absolute URI or an absolute path."""
     if not text or any(c <= " " or c == "\x7f" for c in text):
         return False
     try:
@@ -76,7 +76,7 @@ def _is_ipv4(text: str) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Tell whether a text is a day of the calendar, as RFC 3339 writes it."""
+    """Return whether a text is a day of the calendar, as RFC 3339 writes it."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -88,7 +88,7 @@ def is_date(text: str) -> bool:
 
 @lru_cache(maxsize=1_024)  # times are whole seconds, so many things have the same
 def is_datetime(text: str) -> bool:
-    """Tell whether a text is a date and a time with its zone, as RFC 3339 writes them."""
+    """Return whether a text is a date and a time with its zone, as RFC 3339 writes them."""
     date, t, time = text.lower().partition("t")
     return bool(t) and is_date(date) and _TIME.fullmatch(time) is not None
 
@@ -168,7 +168,7 @@ _NUMBERS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def known_format(schema: Mapping[str, Any]) -> str:
-    """Give the format of a schema, "" if it has none that is known for its type."""
+    """Return the format of a schema, "" if it has none that is known for its type."""
     name: str = schema.get("format") or ""
     kind = schema.get("type", "")
     if schema.get("x-kubernetes-int-or-string"):
@@ -179,5 +179,5 @@ def known_format(schema: Mapping[str, Any]) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Tell whether a text is an IP address."""
+    """Return whether a text is an IP address."""
     return _parses(ip_address)(text)

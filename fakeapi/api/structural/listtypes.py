@@ -87,7 +87,7 @@ def _set(value: Any, path: str) -> Iterator[Cause]:
 
 
 def _repeated(values: Sequence[Any]) -> list[int]:
-    """Give where values stand for the second time."""
+    """Return where values stand for the second time."""
     if len(values) < 2:
         return []
     seen: dict[bytes, int] = {}

@@ -49,7 +49,7 @@ class Node:
     filled: tuple[tuple[str, Node], ...]
 
     def below(self, name: str) -> Node | None:
-        """Give the node of a field, None if nothing is known about it."""
+        """Return the node of a field, None if nothing is known about it."""
         return self.properties.get(name) or self.additional
 
 

@@ -17,7 +17,7 @@ _TEXT: Final = Scalar("string")
 
 
 def resource_shape(schema: Json) -> Struct:
-    """Give the type of a whole custom resource."""
+    """Return the type of a whole custom resource."""
     node = node_of(schema)
     return _resource(node, opened=node.preserves or not schema)
 

@@ -155,7 +155,7 @@ def enum_check(schema: Json) -> Check | None:
 
 
 def _key(value: Any) -> tuple[bool, str]:
-    """Give what is equal for equal JSON values; 1 and 1.0 are, 1 and true are not."""
+    """Return what is equal for equal JSON values; 1 and 1.0 are, 1 and true are not."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return isinstance(value, bool), repr(value)

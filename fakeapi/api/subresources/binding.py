@@ -74,7 +74,7 @@ def _bind(call: Call, target: Target, binding: Document) -> Response:
 
 
 def _node(binding: Document) -> str:
-    """Give the node's name; what is wrong with it upstream answers with 500."""
+    """Return the node's name; what is wrong with it upstream answers with 500."""
     target = binding.get("target") or {}
     kind, name = target.get("kind") or "Node", target.get("name") or ""
     faults = []

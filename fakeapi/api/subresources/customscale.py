@@ -24,7 +24,7 @@ _UNSET: Final = -(2**31)
 
 
 def get_custom_scale(call: Call) -> Response:
-    """Give the object's Scale."""
+    """Return the object's Scale."""
     paths = _paths(call)
     document = call.registry.get(call.target).document()
     if value_at(document, paths.spec) is None:

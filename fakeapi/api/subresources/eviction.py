@@ -110,7 +110,7 @@ def _selects(budget: Document, labels: Mapping[str, str]) -> bool:
 
 
 def _ignores_unready(entry: Entry, pod: Document) -> bool:
-    """Tell whether the pod is not ready and its budget lets such pods go for nothing."""
+    """Return whether the pod is not ready and its budget lets such pods go for nothing."""
     budget = entry.document()
     status = budget.get("status") or {}
     if find_condition(pod.get("status") or {}, "Ready").get("status") == "True":

@@ -25,7 +25,7 @@ _UNARY: Final = {"Exists": "{key}", "DoesNotExist": "!{key}"}
 
 
 def get_scale(call: Call) -> Response:
-    """Give the object's Scale."""
+    """Return the object's Scale."""
     return _scaled(call.registry.get(call.target))
 
 
@@ -47,7 +47,7 @@ def patch_scale(call: Call) -> Response:
 
 
 def scale_of(document: Mapping[str, Any]) -> Document:
-    """Give the Scale of an object's document."""
+    """Return the Scale of an object's document."""
     metadata, spec, status = document["metadata"], document.get("spec"), document.get("status")
     replicas = (spec or {}).get("replicas", 1)
     selector = (spec or {}).get("selector") or {}
@@ -93,7 +93,7 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
 
 
 def checked_replicas(scale: Document, name: str) -> int:
-    """Give how many replicas a Scale asks for; raises StatusError (400, 422)."""
+    """Return how many replicas a Scale asks for; raises StatusError (400, 422)."""
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise bad_request(

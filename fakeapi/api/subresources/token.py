@@ -94,7 +94,7 @@ def _check_spec(spec: Mapping[str, Any]) -> Document:
 
 
 def _bound(call: Call, reference: Any) -> dict[str, Any]:
-    """Give the claims about what the token is to be bound to."""
+    """Return the claims about what the token is to be bound to."""
     if not isinstance(reference, dict):
         return {}
     kind_name, version = reference.get("kind", ""), reference.get("apiVersion", "")

@@ -34,7 +34,7 @@ class Claims:
         self._objection: str | None = None
 
     async def claim(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Give the pods that are the ReplicaSet's now, as the copy shows them.
+        """Return the pods that are the ReplicaSet's now, as the copy shows them.
 
         All pods are tried. Raises RetryError with everything that went wrong.
         """

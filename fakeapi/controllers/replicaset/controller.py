@@ -138,7 +138,7 @@ class ReplicaSetController:
     def _next_look(
         self, written: ReplicaSet, active: Sequence[Pod], status_ns: int
     ) -> float | None:
-        """Give the seconds until a pod that is ready becomes available, if one is about to."""
+        """Return the seconds until a pod that is ready becomes available, if one is about to."""
         wait, status = written.min_ready_seconds, written.status
         if wait <= 0 or status.ready_replicas == status.available_replicas:
             return None

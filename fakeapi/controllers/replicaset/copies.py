@@ -46,11 +46,11 @@ class Copies:
         await asyncio.gather(self.pods.wait_synced(), self.replica_sets.wait_synced())
 
     def get(self, key: str) -> ReplicaSet | None:
-        """Give the ReplicaSet under ``namespace/name``, or None."""
+        """Return the ReplicaSet under ``namespace/name``, or None."""
         return self.replica_sets.objects.get(key)
 
     def resolve(self, namespace: str, controller: OwnerReference) -> ReplicaSet | None:
-        """Give the ReplicaSet that a pod's controller reference means, if it is one and is there.
+        """Return the ReplicaSet that a pod's controller reference means, if it is one and is there.
 
         Of the kind neither group nor version count.
         """
@@ -60,7 +60,7 @@ class Copies:
         return found if found is not None and found.metadata.uid == controller.uid else None
 
     def matching(self, pod: Pod) -> list[ReplicaSet]:
-        """Give the ReplicaSets that may want an orphan.
+        """Return the ReplicaSets that may want an orphan.
 
         A pod without labels is wanted by none, and a selector that selects all wants none.
         """
@@ -73,14 +73,14 @@ class Copies:
         ]
 
     def candidates(self, replica_set: ReplicaSet) -> list[Pod]:
-        """Give the pods that a ReplicaSet controls, and all orphans of its namespace."""
+        """Return the pods that a ReplicaSet controls, and all orphans of its namespace."""
         meta, pods = replica_set.metadata, self.pods.objects
         reference = OwnerReference(kind=KIND, name=meta.name, uid=meta.uid)
         own = pods.by(_BY_CONTROLLER, _controlled(meta.namespace, reference))
         return [*own, *pods.by(_BY_CONTROLLER, meta.namespace)]
 
     def related(self, replica_set: ReplicaSet) -> list[Pod]:
-        """Give the pods that ReplicaSets of the same controller select, each once.
+        """Return the pods that ReplicaSets of the same controller select, each once.
 
         Whose the pods are does not count. A ReplicaSet without a controller has no relatives, and
         not even its own pods are related to it.
@@ -93,7 +93,7 @@ class Copies:
         return list(found.values())
 
     def siblings(self, replica_set: ReplicaSet) -> list[ReplicaSet]:
-        """Give the ReplicaSets of the same controller, itself included."""
+        """Return the ReplicaSets of the same controller, itself included."""
         controller = replica_set.metadata.controller
         if controller is None:
             return []
@@ -111,7 +111,7 @@ class Copies:
 
 
 def _controllers(pod: Pod) -> tuple[str]:
-    """Give a pod's controller, or its namespace if it is an orphan."""
+    """Return a pod's controller, or its namespace if it is an orphan."""
     namespace, controller = pod.metadata.namespace, pod.metadata.controller
     return (_controlled(namespace, controller) if controller else namespace,)
 
@@ -121,7 +121,7 @@ def _controlled(namespace: str, controller: OwnerReference) -> str:
 
 
 def _labels(pod: Pod) -> Iterable[str]:
-    """Give what selectors find a pod by: its namespace, and each of its labels there."""
+    """Return what selectors find a pod by: its namespace, and each of its labels there."""
     namespace = pod.metadata.namespace
     return (namespace, *(_labelled(namespace, key, text) for key, text in pod.labels.items()))
 

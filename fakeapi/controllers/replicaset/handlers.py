@@ -119,7 +119,7 @@ class PodEvents:
             self._log.warning("several_replica_sets_select_a_pod", orphan.metadata.key, names=names)
 
     def _controller(self, pod: Pod) -> OwnerReference | None:
-        """Give a pod's controller; of several, which no API server lets through, the first."""
+        """Return a pod's controller; of several, which no API server lets through, the first."""
         owners = pod.metadata.owner_references or ()
         if len(owners) > 1 and sum(owner.controller is True for owner in owners) > 1:
             self._log.warning("pod_has_several_controllers", pod.metadata.key)

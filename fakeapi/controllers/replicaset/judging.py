@@ -42,12 +42,12 @@ def judge(replica_set: ReplicaSet, pod: Pod) -> Verdict:
 
 
 def terminating(replica_set: ReplicaSet, pods: Iterable[Pod]) -> list[Pod]:
-    """Give the pods of a ReplicaSet that are on their way out; none is adopted for that."""
+    """Return the pods of a ReplicaSet that are on their way out; none is adopted for that."""
     return [pod for pod in pods if pod.terminating and judge(replica_set, pod) is Verdict.CLAIM]
 
 
 def selects(replica_set: ReplicaSet, pod: Pod) -> bool:
-    """Tell whether a ReplicaSet's selector matches a pod; none matches nothing."""
+    """Return whether a ReplicaSet's selector matches a pod; none matches nothing."""
     selector = replica_set.selector
     return selector is not None and selector.matches(pod.labels)
 

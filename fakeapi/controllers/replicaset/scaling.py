@@ -109,7 +109,7 @@ class Scaling:
         return None
 
     def _choose(self, replica_set: ReplicaSet, active: Sequence[Pod], count: int) -> Sequence[Pod]:
-        """Give the pods that are to go; if all are to go, there is nothing to compare."""
+        """Return the pods that are to go; if all are to go, there is nothing to compare."""
         if count >= len(active):
             return active
         replicas = [self._replica(pod) for pod in active]

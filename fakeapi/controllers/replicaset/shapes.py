@@ -204,7 +204,7 @@ def decode_pod(raw: msgspec.Raw | bytes) -> Pod:
 
 
 def _take_cost(meta: ObjectMeta) -> str | None:
-    """Give the one annotation that is read, and drop what nobody asks for."""
+    """Return the one annotation that is read, and drop what nobody asks for."""
     cost = (meta.annotations or {}).get(DELETION_COST)
     meta.annotations = meta.finalizers = None
     return cost
@@ -225,7 +225,7 @@ def _most(statuses: list[_ContainerStatus] | None) -> int:
 
 
 def _known(timestamp: str | None) -> int | None:
-    """Give a time in epoch nanoseconds; Go's zero time, like none, is not known."""
+    """Return a time in epoch nanoseconds; Go's zero time, like none, is not known."""
     found = moment(timestamp)
     return found if found > _ZERO_TIME_NS and found else None
 

@@ -36,7 +36,7 @@ def calculate(
     now_ns: int,
     now: str,
 ) -> Status:
-    """Give the status of a ReplicaSet with these pods; ``now`` is ``now_ns`` as it is written.
+    """Return the status of a ReplicaSet with these pods; ``now`` is ``now_ns`` as it is written.
 
     ``terminating`` None leaves those pods uncounted. ``failure`` is why scaling did not succeed.
     """
@@ -56,7 +56,7 @@ def calculate(
 
 
 def differs(replica_set: ReplicaSet, status: Status) -> bool:
-    """Tell whether a status has to be written: it says something new, or of a newer spec."""
+    """Return whether a status has to be written: it says something new, or of a newer spec."""
     old = replica_set.status
     same = replace(status, observed_generation=old.observed_generation, conditions=None)
     if same != replace(old, conditions=None) or (status.conditions or ()) != (old.conditions or ()):
@@ -79,7 +79,7 @@ def document(status: Status) -> dict[str, Any]:
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
-    """Tell whether a pod has been ready for long enough."""
+    """Return whether a pod has been ready for long enough."""
     if not pod.ready:
         return False
     if min_ready_seconds == 0:
@@ -91,7 +91,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
 def next_check_seconds(
     pods: Iterable[Pod], min_ready_seconds: int, status_ns: int, now_ns: int
 ) -> float | None:
-    """Give the seconds until the next pod becomes available; None if none is about to.
+    """Return the seconds until the next pod becomes available; None if none is about to.
 
     Which pods are not available yet is judged at ``status_ns``, the time of the status, and how
     long it takes at ``now_ns``: a pod that has become available in between is looked at at once.
@@ -107,7 +107,7 @@ def next_check_seconds(
 
 
 def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    """Give the condition of a type, or None."""
+    """Return the condition of a type, or None."""
     return next((each for each in conditions if each.type == type_), None)
 
 

@@ -17,17 +17,17 @@ _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 def words(trouble: Trouble) -> str:
-    """Give what the server said, in its own words, or why it said nothing."""
+    """Return what the server said, in its own words, or why it said nothing."""
     return trouble.message if isinstance(trouble, ApiError) else str(trouble)
 
 
 def has_status(trouble: Trouble, *statuses: int) -> bool:
-    """Tell whether a server refused with one of these."""
+    """Return whether a server refused with one of these."""
     return isinstance(trouble, ApiError) and trouble.status in statuses
 
 
 def namespace_terminates(trouble: Trouble) -> bool:
-    """Tell whether a create was refused because the namespace is on its way out."""
+    """Return whether a create was refused because the namespace is on its way out."""
     return isinstance(trouble, ApiError) and _NAMESPACE_TERMINATING in trouble.causes
 
 

@@ -43,20 +43,20 @@ class SpreadIndex:
         objects.add_index(_BY_TARGET, _targets)
 
     def get(self, namespace: str, name: str) -> WrittenSpread | None:
-        """Give one; None if it is not there or cannot be read."""
+        """Return one; None if it is not there or cannot be read."""
         found = self._objects.get(f"{namespace}/{name}")
         return None if found is None else found.value
 
     def any_in(self, namespace: str) -> bool:
-        """Tell whether there are any in a namespace."""
+        """Return whether there are any in a namespace."""
         return bool(self._objects.by(BY_NAMESPACE, namespace))
 
     def of_namespace(self, namespace: str) -> list[WrittenSpread]:
-        """Give those of a namespace."""
+        """Return those of a namespace."""
         return _readable(self._objects.by(BY_NAMESPACE, namespace))
 
     def concerned(self, namespace: str, chain: Chain) -> list[WrittenSpread]:
-        """Give those that may be a pod's own, which has these owners.
+        """Return those that may be a pod's own, which has these owners.
 
         They target one of them. Where an owner is missing, all may be: each would be refused for
         it.

@@ -94,7 +94,7 @@ def decode_configuration(raw: msgspec.Raw | bytes) -> Item[Whitelist]:
 
 @lru_cache(maxsize=256)
 def workload_decoder(kind: str, scaled: tuple[ScaledKind, ...]) -> Decode[Item[Workload]]:
-    """Give what reads objects of a kind, always the same function for the same kind and scales."""
+    """Return what reads objects of a kind, always the same function for the same kind and scales."""
 
     def decode(raw: msgspec.Raw | bytes) -> Item[Workload]:
         return item_of(raw, lambda document: decode_workload(kind, document, scaled))

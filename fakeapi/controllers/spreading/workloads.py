@@ -76,7 +76,7 @@ class Workloads:
         self._served: dict[str, Resource] = {}
 
     async def get(self, reference: Reference, namespace: str) -> Workload | None:
-        """Give an object; None if it is not there. Raises UnreadError."""
+        """Return an object; None if it is not there. Raises UnreadError."""
         try:
             resource = await self._resource(reference)
             if resource is None or not reference.name:
@@ -120,7 +120,7 @@ class Workloads:
         return Chain(Owners(found, frozenset(unread), whitelist), tuple(links), whole=not missing)
 
     async def _resource(self, reference: Reference) -> Resource | None:
-        """Give under what an object is served; None if it is not. Raises ApiError and others."""
+        """Return under what an object is served; None if it is not. Raises ApiError and others."""
         identity = reference.presumed
         known = _KNOWN.get((identity.group, identity.kind))
         if known is not None:

@@ -31,14 +31,14 @@ class Written:
         return len(self._newest)
 
     def turn(self, uid: str) -> asyncio.Lock:
-        """Give the lock to hold while the WorkloadSpread of a UID is read, changed and written."""
+        """Return the lock to hold while the WorkloadSpread of a UID is read, changed and written."""
         lock = self._turns.get(uid)
         if lock is None:
             lock = self._turns[uid] = asyncio.Lock()
         return lock
 
     def newest(self, seen: WrittenSpread) -> WrittenSpread:
-        """Give the newer of what a copy shows and what has been written."""
+        """Return the newer of what a copy shows and what has been written."""
         kept = self._newest.get(seen.spread.uid)
         return seen if kept is None or not older(seen, kept) else kept
 
@@ -53,7 +53,7 @@ class Written:
         self._newest[read.spread.uid] = self.newest(read)
 
     def is_foreign(self, seen: WrittenSpread) -> bool:
-        """Tell whether others have written since this process has, if it ever has."""
+        """Return whether others have written since this process has, if it ever has."""
         own = self._own.get(seen.spread.uid)
         return own is not None and _version(seen) > own
 
@@ -62,7 +62,7 @@ class Written:
         self._overtaken[base.spread.uid] = _version(base)
 
     def is_overtaken(self, known: WrittenSpread) -> bool:
-        """Tell whether a state is known not to be the newest any more."""
+        """Return whether a state is known not to be the newest any more."""
         return _version(known) <= self._overtaken.get(known.spread.uid, -1)
 
     def shown(self, seen: WrittenSpread) -> None:
@@ -84,11 +84,11 @@ class Written:
 
 
 def older(one: WrittenSpread, other: WrittenSpread) -> bool:
-    """Tell whether one state is older than another of the same WorkloadSpread."""
+    """Return whether one state is older than another of the same WorkloadSpread."""
     return _version(one) < _version(other)
 
 
 def _version(written: WrittenSpread) -> int:
-    """Give a resourceVersion as a number; what is none counts as the oldest."""
+    """Return a resourceVersion as a number; what is none counts as the oldest."""
     text = written.spread.resource_version
     return int(text) if text.isascii() and text.isdigit() else 0

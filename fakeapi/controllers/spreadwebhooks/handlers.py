@@ -22,7 +22,7 @@ Judge = Callable[[Request], Awaitable[Verdict]]
 
 
 def handlers(pods: PodWebhooks, spreads: SpreadWebhook, clock: Clock, figures: Figures) -> Handlers:
-    """Give the handlers; each raises ReviewError for what is no review."""
+    """Return the handlers; each raises ReviewError for what is no review."""
     judges: Mapping[str, Judge] = {
         MUTATE_POD: pods.mutate,
         VALIDATE_POD: pods.validate,

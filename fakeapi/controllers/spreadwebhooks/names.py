@@ -51,12 +51,12 @@ _ELSEWHERE: Final = {"matchExpressions": [{"key": "control-plane", "operator": "
 
 
 def mutating_webhooks(leads_to: ClientConfig) -> list[Document]:
-    """Give the webhooks that may change what they see."""
+    """Return the webhooks that may change what they see."""
     return [_of_pods(CREATE_POD, "CREATE", "pods", leads_to)]
 
 
 def validating_webhooks(leads_to: ClientConfig) -> list[Document]:
-    """Give the webhooks that only look."""
+    """Return the webhooks that only look."""
     spreads = _rule(SPREADS.group, ["v1alpha1", "v1beta1"], ["CREATE", "UPDATE"], SPREADS.plural)
     return [
         _of_pods(DELETE_POD, "DELETE", "pods", leads_to),
@@ -66,7 +66,7 @@ def validating_webhooks(leads_to: ClientConfig) -> list[Document]:
 
 
 def conversion(leads_to: ClientConfig) -> Document:
-    """Give the conversion of the definition."""
+    """Return the conversion of the definition."""
     webhook = {"clientConfig": leads_to(CONVERT), "conversionReviewVersions": list(REVIEWS)}
     return {"strategy": "Webhook", "webhook": webhook}
 
@@ -86,7 +86,7 @@ def _rule(group: str, versions: list[str], operations: list[str], resource: str)
 
 
 def _webhook(name: str, rule: Document, namespaces: Document, leads_to: ClientConfig) -> Document:
-    """Give a webhook with all its fields, so that it can be compared with what a server shows."""
+    """Return a webhook with all its fields, so that it can be compared with what a server shows."""
     return {
         "admissionReviewVersions": list(REVIEWS),
         "clientConfig": leads_to(PATHS[name]),

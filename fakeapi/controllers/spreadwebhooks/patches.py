@@ -15,7 +15,7 @@ Operation = Mapping[str, Any]
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Operation]:
-    """Give the operations that make ``after`` of ``before``."""
+    """Return the operations that make ``after`` of ``before``."""
     return list(_changes(before, after, ""))
 
 
@@ -34,7 +34,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> 
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are the same; true is not 1."""
+    """Return whether two JSON values are the same; true is not 1."""
     if one is other:  # as is most of a pod that something has been added to
         return True
     if isinstance(one, list) and isinstance(other, list):

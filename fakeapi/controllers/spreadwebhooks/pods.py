@@ -176,7 +176,7 @@ class PodWebhooks:
         return await self._writer.settle(written, decide, Way.OUT)
 
     async def _leaving(self, request: Request) -> bytes | None:
-        """Give the pod that a request removes; None if it removes none."""
+        """Return the pod that a request removes; None if it removes none."""
         if request.concerns("DELETE", PODS.plural):
             return bytes(request.old_object)
         if not request.concerns("CREATE", PODS.plural, "eviction"):
@@ -193,20 +193,20 @@ class PodWebhooks:
             raise
 
     async def _target(self, spread: Spread) -> Workload | None:
-        """Give the target of a WorkloadSpread, which only shares of its replicas need."""
+        """Return the target of a WorkloadSpread, which only shares of its replicas need."""
         shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
         if spread.target is None or not shares:
             return None
         return await self._known.workloads.get(spread.target, spread.namespace)
 
     async def _trial(self, spread: Spread) -> Trial | None:
-        """Give the cluster to try a pod on, where the WorkloadSpread wants it tried."""
+        """Return the cluster to try a pod on, where the WorkloadSpread wants it tried."""
         if not spread.strategy.simulates or SIMULATION_MISSING in self._rules.quirks:
             return None
         return await self._ground.trial()
 
     def _asking(self, owners: Owners, target: Workload | None) -> Asking:
-        """Give what stands around a question, at a time that can be written as it is."""
+        """Return what stands around a question, at a time that can be written as it is."""
         now_ns = self._clock.now_ns()
         return Asking(owners, lambda _spread: target, now_ns - now_ns % SECOND, self._rules)
 
@@ -225,5 +225,5 @@ def _read_pod(raw: bytes, request: Request) -> SpreadPod:
 
 
 def _words(trouble: Exception) -> str:
-    """Give what the server said, in its own words, or why it said nothing."""
+    """Return what the server said, in its own words, or why it said nothing."""
     return trouble.message if isinstance(trouble, ApiError) else str(trouble)

@@ -147,7 +147,7 @@ class Registration:
         self._placed.add(DEFINITIONS)
 
     def _is_left(self, resource: Resource, found: Any, wanted: Any) -> bool:
-        """Tell whether only the address is another's, who came after us."""
+        """Return whether only the address is another's, who came after us."""
         left = resource in self._placed and _says(found, wanted)
         if left:
             why = "another process has put its address there since"
@@ -182,7 +182,7 @@ class _Look:
 
 
 def _says(found: Any, wanted: Any) -> bool:
-    """Tell whether a document has all that is wanted; a server adds what it does by default."""
+    """Return whether a document has all that is wanted; a server adds what it does by default."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(
             key in found and _says(found[key], value) for key, value in wanted.items()
@@ -195,7 +195,7 @@ def _says(found: Any, wanted: Any) -> bool:
 
 
 def _placeless(webhooks: list[Document]) -> list[Document]:
-    """Give webhooks without where they are asked."""
+    """Return webhooks without where they are asked."""
     return [{k: v for k, v in each.items() if k != "clientConfig"} for each in webhooks]
 
 

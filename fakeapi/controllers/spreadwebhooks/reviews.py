@@ -58,7 +58,7 @@ class Request(Struct, frozen=True, rename="camel"):
         return self.dry_run is True
 
     def concerns(self, operation: str, plural: str, sub_resource: str = "") -> bool:
-        """Tell whether it is about this."""
+        """Return whether it is about this."""
         asked = self.operation, self.resource.resource, self.sub_resource
         return asked == (operation, plural, sub_resource)
 
@@ -88,7 +88,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def refused(code: int, message: str) -> Verdict:
-    """Give an answer that is no."""
+    """Return an answer that is no."""
     return Verdict(allowed=False, code=code, message=message)
 
 

@@ -42,7 +42,7 @@ class Rivals:
         self._noticed[uid] = now
 
     def around(self, uid: str) -> bool:
-        """Tell whether somebody else has been noticed lately."""
+        """Return whether somebody else has been noticed lately."""
         noticed = self._noticed.get(uid)
         return noticed is not None and _is_lately(noticed, self._clock.monotonic())
 

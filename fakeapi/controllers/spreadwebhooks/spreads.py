@@ -64,7 +64,7 @@ class SpreadWebhook:
         )
 
     async def _holder(self, written: WrittenSpread) -> Workload | None:
-        """Give the object whose pod template the patches are tried on; raises UnreadError."""
+        """Return the object whose pod template the patches are tried on; raises UnreadError."""
         target = written.spread.target
         holder = template_holder(written.spread, self._quirks)
         patched = any(subset.patched for subset in written.spread.subsets)
@@ -81,7 +81,7 @@ def aggregate(faults: Iterable[Fault]) -> str:
 
 
 def _reference(holder: Identity, target: Reference) -> Reference:
-    """Give the way to the template's holder, which may be looked up under another group."""
+    """Return the way to the template's holder, which may be looked up under another group."""
     version = target.api_version.rpartition("/")[2]
     group = f"{holder.group}/" if holder.group else ""
     return Reference(f"{group}{version}", holder.kind, holder.name)

@@ -112,7 +112,7 @@ class StatusWriter:
             await self._write_for(depending, current, status)
 
     def _next(self, uid: str) -> list[Coming]:
-        """Give those that share the next write: who has fewest attempts left, comers first."""
+        """Return those that share the next write: who has fewest attempts left, comers first."""
         waiting = [each for each in self._coming[uid] if not each.is_settled]
         chosen = sorted(waiting, key=lambda each: -each.attempt)[:MOST_TOGETHER]
         return sorted(chosen, key=lambda each: each.way)
@@ -154,7 +154,7 @@ class StatusWriter:
     async def _newest(
         self, found: WrittenSpread, together: Iterable[Coming]
     ) -> WrittenSpread | None:
-        """Give the newest state that is known here; None if there is none any more.
+        """Return the newest state that is known here; None if there is none any more.
 
         After a conflict, if it is known to be overtaken, and as long as others write, too, the
         server is asked.

@@ -60,11 +60,11 @@ class Coming:
         return bool(self._settled) or self.conflict is not None
 
     def settle(self, outcome: Answer | BaseException | None) -> None:
-        """Give it an answer for good, or what went wrong; None: the WorkloadSpread has gone."""
+        """Return it an answer for good, or what went wrong; None: the WorkloadSpread has gone."""
         self._settled.append(outcome)
 
     def outcome(self) -> Answer | None:
-        """Give the answer; raises what went wrong."""
+        """Return the answer; raises what went wrong."""
         [outcome] = self._settled
         if isinstance(outcome, BaseException):
             raise outcome

@@ -36,7 +36,7 @@ class TryingGround:
         self._following: list[asyncio.Task[None]] = []
 
     async def trial(self) -> Trial | None:
-        """Give the cluster as it is; None if it is not known yet."""
+        """Return the cluster as it is; None if it is not known yet."""
         if not self._following:
             self._following = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         if not all(feed.settled for feed in self._feeds.values()):

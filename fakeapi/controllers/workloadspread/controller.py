@@ -176,7 +176,7 @@ class WorkloadSpreadController:
             self._pace.looked(key)
 
     def _sees(self, spread: Spread) -> bool:
-        """Tell whether what a WorkloadSpread targets can be seen."""
+        """Return whether what a WorkloadSpread targets can be seen."""
         needed = _needed(spread)
         for kind in needed:
             if kind in self._missing:
@@ -228,7 +228,7 @@ class WorkloadSpreadController:
         return outcome
 
     def _newest(self, written: WrittenSpread) -> WrittenSpread:
-        """Give the newest state known here: what a copy shows by now is not kept besides."""
+        """Return the newest state known here: what a copy shows by now is not kept besides."""
         item = self.copies.spread(written.spread.key)
         shown = None if item is None else item.value
         if shown is None or shown.spread.uid != written.spread.uid or not older(written, shown):
@@ -237,7 +237,7 @@ class WorkloadSpreadController:
 
 
 def _needed(spread: Spread) -> tuple[Kind, ...]:
-    """Give the kinds that have to be known to look at a WorkloadSpread; none without a target."""
+    """Return the kinds that have to be known to look at a WorkloadSpread; none without a target."""
     if spread.target is None:
         return ()
     kind = spread.target.presumed[:2]

@@ -141,21 +141,21 @@ class Copies:
         await self._workloads[kind].shared.wait_synced()
 
     def has_read(self, kind: Kind) -> bool:
-        """Tell whether all workloads of a kind are known."""
+        """Return whether all workloads of a kind are known."""
         known = self._workloads.get(kind)
         return known is not None and known.shared.informer.synced
 
     def spread(self, key: str) -> Item[WrittenSpread] | None:
-        """Give the WorkloadSpread under ``namespace/name``, or None."""
+        """Return the WorkloadSpread under ``namespace/name``, or None."""
         return None if self.spreads is None else self.spreads.objects.get(key)
 
     def all_spreads(self) -> Iterator[Spread]:
-        """Give all WorkloadSpreads that can be read."""
+        """Return all WorkloadSpreads that can be read."""
         if self.spreads is not None:
             yield from (each.value.spread for each in self.spreads.objects.values() if each.value)
 
     def spreads_of(self, namespace: str) -> list[Spread]:
-        """Give the WorkloadSpreads of a namespace, by name."""
+        """Return the WorkloadSpreads of a namespace, by name."""
         if self.spreads is None:
             return []
         found = self.spreads.objects.by(BY_NAMESPACE, namespace)
@@ -170,7 +170,7 @@ class Copies:
         return NO_WHITELIST if found is None or found.value is None else found.value
 
     def workload(self, kind: Kind, key: str) -> Workload | None:
-        """Give the workload of a kind under ``namespace/name``, or None."""
+        """Return the workload of a kind under ``namespace/name``, or None."""
         known = self._workloads.get(kind)
         found = None if known is None else known.shared.objects.get(key)
         return None if found is None else found.value
@@ -187,7 +187,7 @@ class Copies:
         return Target(workload, sets, self._pods_of(workload, sets), self.whitelist)
 
     def surroundings(self, written: WrittenSpread) -> Surroundings:
-        """Give the nodes, and how a WorkloadSpread's patches compare with its pods."""
+        """Return the nodes, and how a WorkloadSpread's patches compare with its pods."""
 
         @lru_cache(maxsize=1)
         def document(key: str) -> Any:
@@ -209,7 +209,7 @@ class Copies:
     def _pods_of(
         self, workload: Workload, replica_sets: Iterable[Workload]
     ) -> tuple[SpreadPod, ...]:
-        """Give the pods that a workload owns; those of its namespace if it owns none.
+        """Return the pods that a workload owns; those of its namespace if it owns none.
 
         Which pods a scale selects is only asked then.
         """

@@ -190,5 +190,5 @@ class ConfigurationEvents:
 
 
 def _is_as_wanted(old: Spread, new: Spread) -> bool:
-    """Tell whether a WorkloadSpread asks for the same as before."""
+    """Return whether a WorkloadSpread asks for the same as before."""
     return replace(old, status=new.status, resource_version=new.resource_version) == new

@@ -116,7 +116,7 @@ class Writer:
 
 
 def reference(spread: Spread) -> ObjectReference:
-    """Give what an event about a WorkloadSpread refers to."""
+    """Return what an event about a WorkloadSpread refers to."""
     place = spread.namespace, spread.name, spread.uid
     return ObjectReference(V1BETA1, SPREAD[1], *place, spread.resource_version)
 

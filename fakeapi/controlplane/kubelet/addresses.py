@@ -36,7 +36,7 @@ class Blocks:
         return IPv4Network((_PODS + (self._taken - 1) * _BLOCK, 24))
 
     def is_free(self, address: str) -> bool:
-        """Tell whether no pod has an address."""
+        """Return whether no pod has an address."""
         return address not in self._held
 
     def keep(self, uid: str, address: str) -> None:
@@ -60,7 +60,7 @@ class PodAddresses:
         self._free: deque[str] = deque()
 
     def give(self, uid: str) -> str:
-        """Give a pod an address."""
+        """Return a pod an address."""
         address = self._next()
         self._blocks.keep(uid, address)
         return address
@@ -94,7 +94,7 @@ class NodeAddresses:
         self._held[address] = name
 
     def give(self, name: str) -> str:
-        """Give a node an address."""
+        """Return a node an address."""
         address = next(each for each in map(node_address, self._numbers) if each not in self._held)
         self.keep(name, address)
         return address
@@ -106,7 +106,7 @@ class NodeAddresses:
 
 
 def node_address(index: int) -> str:
-    """Give the address of a node by its number."""
+    """Return the address of a node by its number."""
     return str(IPv4Address(_NODES + index % _MOST_NODES))
 
 
@@ -118,6 +118,6 @@ def _range(cidr: str) -> Iterator[IPv4Address]:
 
 
 def _hosts(network: IPv4Network) -> Iterator[IPv4Address]:
-    """Give a range's addresses, but for those of the network, its gateway, and broadcasts."""
+    """Return a range's addresses, but for those of the network, its gateway, and broadcasts."""
     first, last = int(network.network_address), int(network.broadcast_address)
     return (IPv4Address(number) for number in range(first + 2, last))

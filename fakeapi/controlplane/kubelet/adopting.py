@@ -15,7 +15,7 @@ from fakeapi.controlplane.kubelet.shapes import ContainerStatus, Pod, Terminated
 
 
 def adopt(pod: Pod, script: PodScript, now: int) -> PodLife:
-    """Give the life of a pod that has a start time, or runs."""
+    """Return the life of a pod that has a start time, or runs."""
     admitted = moment(pod.status.start_time) or now
     life = PodLife.admit(pod, script, min(admitted, now))
     listed = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))

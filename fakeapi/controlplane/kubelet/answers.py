@@ -50,7 +50,7 @@ class Answers:
         self._clock = clock
 
     def answer(self, node: str, path: str, query: Mapping[str, str]) -> NodeAnswer | None:
-        """Give what a node answers to a GET."""
+        """Return what a node answers to a GET."""
         host, now = self._fleet.hosts.get(node), self._clock.now_ns()
         if host is None:
             return None
@@ -99,7 +99,7 @@ def _metrics(host: Host, now: int, _query: Mapping[str, str]) -> NodeAnswer:
 
 
 def _samples(host: Host, now: int) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    """Give the samples of ``/metrics/resource``: name, labels, value."""
+    """Return the samples of ``/metrics/resource``: name, labels, value."""
     guests = [guest for guest in host.guests.values() if guest.life.sandbox]
     lasted = (now - host.began) / 10**9
     cpu = host.use("cpu", now) + pods_use(guests, "cpu", now)

@@ -30,11 +30,11 @@ class Backoff:
     since: int = 0
 
     def retry_at(self, failed: int) -> int:
-        """Give when to try again after a failure."""
+        """Return when to try again after a failure."""
         return failed if self._forgotten(failed) else failed + self.delay
 
     def after(self, failed: int, now: int) -> Backoff:
-        """Give the backoff once it is tried again, ``now``."""
+        """Return the backoff once it is tried again, ``now``."""
         if self._forgotten(failed):
             return Backoff(FIRST, now)
         return Backoff(min(2 * self.delay, LONGEST), now)

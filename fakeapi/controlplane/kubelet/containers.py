@@ -122,7 +122,7 @@ class ContainerLife:
         self.stop = self.retry = None
 
     def pull_fails(self, now: int) -> bool:
-        """Tell whether its image cannot be had now; if not, it will be tried again later."""
+        """Return whether its image cannot be had now; if not, it will be tried again later."""
         if self.ever_started or self.failed_pulls >= self.script.failed_pulls:
             return False
         self.failed_pulls += 1
@@ -143,7 +143,7 @@ class ContainerLife:
         self.stop = told if self.stop is None else min(self.stop, told)
 
     def next_end(self) -> Exit | None:
-        """Give how a running container will end; ``after`` is the time of its end."""
+        """Return how a running container will end; ``after`` is the time of its end."""
         if not isinstance(self.state, Running):
             return None
         ends = [each for each in (self._own_end(), self._told_end()) if each is not None]
@@ -158,7 +158,7 @@ class ContainerLife:
         self.stop = None
 
     def next_moment(self, now: int) -> int | None:
-        """Give when something happens to a running container next, or shows, after ``now``."""
+        """Return when something happens to a running container next, or shows, after ``now``."""
         if not isinstance(self.state, Running):
             return None
         since, end = self.state.since, self.next_end()
@@ -176,11 +176,11 @@ class ContainerLife:
         return probe.initial_delay_seconds * SECOND if probe else 0
 
     def started(self, now: int) -> bool:
-        """Tell whether it has started up."""
+        """Return whether it has started up."""
         return isinstance(self.state, Running) and now >= self.state.since + self.startup
 
     def ready(self, now: int) -> bool:
-        """Tell whether it is ready; an init container is when it has ended well."""
+        """Return whether it is ready; an init container is when it has ended well."""
         if self.role is Role.INIT:
             return self.succeeded
         if not isinstance(self.state, Running) or not self.started(now):
@@ -191,7 +191,7 @@ class ContainerLife:
         return now >= self.state.since + self._probed_after() if said is None else said
 
     def use(self, name: str, now: int) -> int:
-        """Give how much it uses of one of AMOUNTS."""
+        """Return how much it uses of one of AMOUNTS."""
         if isinstance(self.state, Waiting):
             return 0
         if isinstance(self.state, Exited):
@@ -199,7 +199,7 @@ class ContainerLife:
         return self.curve(name).at(now - self.origin)
 
     def curve(self, name: str) -> Curve:
-        """Give the curve of what it uses in this run, from ``origin`` on."""
+        """Return the curve of what it uses in this run, from ``origin`` on."""
         return curve_of(name, usual(name, self.spec.resources), self.run.steps)
 
     def _probed_after(self) -> int:

@@ -34,7 +34,7 @@ class Curve:
     points: tuple[tuple[int, int], ...]
 
     def at(self, offset: int) -> int:
-        """Give the amount at a time; before the first point it is that of the first."""
+        """Return the amount at a time; before the first point it is that of the first."""
         index = bisect_right(self.points, offset, key=_time)
         if index == 0:
             return self.points[0][1]
@@ -50,7 +50,7 @@ class Curve:
         return self.points[-1][0]
 
     def exceeds(self, limit: int) -> int | None:
-        """Give the first time at which the amount is greater than ``limit``; None for never."""
+        """Return the first time at which the amount is greater than ``limit``; None for never."""
         begin, before = self.points[0]
         for end, after in self.points:
             time = end
@@ -63,12 +63,12 @@ class Curve:
 
 
 def constant(amount: int) -> Curve:
-    """Give the curve of an amount that never changes."""
+    """Return the curve of an amount that never changes."""
     return Curve(((0, amount),))
 
 
 def draw(first: int, steps: Iterable[Step]) -> Curve:
-    """Give the curve that begins with an amount and takes steps, in the order of their times.
+    """Return the curve that begins with an amount and takes steps, in the order of their times.
 
     A step that begins while another is under way ends it.
     """

@@ -12,7 +12,7 @@ _MOST_SECONDS: Final = 10**9
 
 
 def parse_duration(text: str | float) -> int:
-    """Give a duration in nanoseconds. Raises ValueError if it is none, or negative."""
+    """Return a duration in nanoseconds. Raises ValueError if it is none, or negative."""
     if isinstance(text, int | float):
         if not 0 <= text <= _MOST_SECONDS:
             raise ValueError(f"expected 0 to {_MOST_SECONDS} seconds, got {text}")

@@ -77,7 +77,7 @@ class Fleet:
         self._addresses = NodeAddresses()
 
     def node_script(self, node: Node) -> NodeScript:
-        """Give a node's script; one that is wrong counts as none."""
+        """Return a node's script; one that is wrong counts as none."""
         own = (node.metadata.annotations or {}).get(SCRIPT)
         if own is not None:
             try:
@@ -87,7 +87,7 @@ class Fleet:
         return self.playbook.for_node(node.metadata.name, node.metadata.labels)
 
     def pod_script(self, pod: Pod) -> PodScript:
-        """Give a pod's script; one that is wrong counts as none."""
+        """Return a pod's script; one that is wrong counts as none."""
         meta = pod.metadata
         own = (meta.annotations or {}).get(SCRIPT)
         if own is not None:
@@ -147,11 +147,11 @@ class Fleet:
         self._queue.add_after(Work("pressure", host.name), left / SECOND)
 
     def settle_down(self, host: Host) -> None:
-        """Give a node an address, unless it has one: by now all are known that others have."""
+        """Return a node an address, unless it has one: by now all are known that others have."""
         host.address = host.address or self._addresses.give(host.name)
 
     def speaks(self, name: str) -> bool:
-        """Tell whether a node's kubelet says anything now."""
+        """Return whether a node's kubelet says anything now."""
         host = self.hosts.get(name)
         return host is not None and not host.silent(self._clock.now_ns())
 
@@ -333,7 +333,7 @@ class PodSink:
 
 
 def _evicted_by(pod: Pod) -> tuple[object, ...]:
-    """Give what tells whether a pod is another one to eviction than it was."""
+    """Return what tells whether a pod is another one to eviction than it was."""
     return pod.metadata.generation, pod.metadata.annotations
 
 
@@ -342,7 +342,7 @@ def _version(meta: Meta) -> int:
 
 
 def _facts(seen: Seen[Node]) -> Facts:
-    """Give what admission reads of a node; nothing fits on one that cannot be read."""
+    """Return what admission reads of a node; nothing fits on one that cannot be read."""
     try:
         return decode_facts(seen.raw)
     except ObjectError:

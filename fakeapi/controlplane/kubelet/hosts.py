@@ -100,27 +100,27 @@ class Host:
         self.script, self.began = script, now
 
     def silent(self, now: int) -> bool:
-        """Tell whether its kubelet says nothing, and hears nothing."""
+        """Return whether its kubelet says nothing, and hears nothing."""
         return holds(self.script.silence, now - self.began) is True
 
     def falls_silent(self, now: int) -> bool:
-        """Tell whether it is silent; if so, note that it misses something."""
+        """Return whether it is silent; if so, note that it misses something."""
         silent = self.silent(now)
         self.quiet = self.quiet or silent
         return silent
 
     def ready(self, now: int) -> bool:
-        """Tell whether it says that it is ready."""
+        """Return whether it says that it is ready."""
         return holds(self.script.readiness, now - self.began) is not False
 
     def next_turn(self, now: int) -> int | None:
-        """Give when it falls silent, speaks again, or changes its mind about being ready."""
+        """Return when it falls silent, speaks again, or changes its mind about being ready."""
         turns = (self.script.silence, self.script.readiness)
         found = [t for each in turns if (t := next_turn(each, now - self.began)) is not None]
         return self.began + min(found) if found else None
 
     def place(self, guest: Guest) -> Place:
-        """Give where a pod is; it has an address once its containers may be started."""
+        """Return where a pod is; it has an address once its containers may be started."""
         if guest.pod.spec.host_network:
             return Place(self.address, self.address)
         if guest.life.sandbox and not guest.address:
@@ -128,7 +128,7 @@ class Host:
         return Place(self.address, guest.address)
 
     def use(self, name: str, now: int) -> int:
-        """Give how much the node itself uses of something, beside its pods."""
+        """Return how much the node itself uses of something, beside its pods."""
         used = curve_of(name, NODE[name], self.script.steps).at(now - self.began)
         return max(0, used - self.cleared) if name == "images" else used
 
@@ -148,12 +148,12 @@ class Host:
         self.restless_until = max(self.restless_until, *moments)
 
     def capacity(self, name: str) -> int:
-        """Give the node's capacity of a resource in whole units."""
+        """Return the node's capacity of a resource in whole units."""
         return units(amount(self.node.status.capacity, name))
 
 
 def _settles(container: ContainerLife) -> int:
-    """Give when what a running container uses stops changing."""
+    """Return when what a running container uses stops changing."""
     if not isinstance(container.state, Running):
         return 0
     run = container.run
@@ -170,7 +170,7 @@ def pods_use(guests: Iterable[Guest], name: str, now: int) -> int:
 
 
 def volumes_use(guest: Guest, now: int) -> Mapping[str, int]:
-    """Give what is in a pod's volumes, in bytes."""
+    """Return what is in a pod's volumes, in bytes."""
     used: dict[str, int] = {}
     for container in guest.life.containers:
         for name, steps in container.run.volumes.items():

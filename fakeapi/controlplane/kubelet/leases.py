@@ -96,7 +96,7 @@ class Leases:
         return True
 
     async def _look_up(self, lease: _Lease) -> bytes:
-        """Give the lease as it is; b"" if there is none."""
+        """Return the lease as it is; b"" if there is none."""
         try:
             return await self._client.get(lease.path, _bytes)
         except ApiError as error:
@@ -105,7 +105,7 @@ class Leases:
             raise
 
     def _renewed(self, known: bytes, node: str) -> bytes:
-        """Give a lease with the time that it is now in place of the one it was."""
+        """Return a lease with the time that it is now in place of the one it was."""
         begin = known.rfind(_RENEWED) + len(_RENEWED)
         end = begin + _WIDTH
         if _RENEWED in known and known[end : end + 1] == b'"':

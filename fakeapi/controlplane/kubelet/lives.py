@@ -129,7 +129,7 @@ class PodLife:
         self._wind_down(max(ending.at, self.admitted))
 
     def next_event(self) -> int | None:
-        """Give when something happens to it next."""
+        """Return when something happens to it next."""
         if self.ended is not None:
             return None
         moments = [m for each in self.containers if (m := self._event_of(each)) is not None]
@@ -141,7 +141,7 @@ class PodLife:
         return min(moments, default=None)
 
     def next_moment(self, now: int) -> int | None:
-        """Give when something happens to it, or shows, after ``now``."""
+        """Return when something happens to it, or shows, after ``now``."""
         if self.ended is not None:
             return None
         shown = (each.next_moment(now) for each in self.containers)
@@ -158,7 +158,7 @@ class PodLife:
         return None if seconds is None else self.admitted + seconds * SECOND
 
     def _event_of(self, container: ContainerLife) -> int | None:
-        """Give when a container ends, is to be started again, or has started up."""
+        """Return when a container ends, is to be started again, or has started up."""
         if not isinstance(container.state, Running):
             return container.retry if self.ending is None else None
         end = container.next_end()
@@ -213,7 +213,7 @@ class PodLife:
         return True
 
     def _goes_on(self, container: ContainerLife) -> bool:
-        """Tell whether a container runs, or is to be started, or started again."""
+        """Return whether a container runs, or is to be started, or started again."""
         if not isinstance(container.state, Exited):
             return True
         policy = container.spec.restart_policy or self.pod.spec.restart_policy

@@ -50,7 +50,7 @@ EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
 
 
 def node_object(registration: Registration, index: int) -> Document:
-    """Give the node that registers itself as the ``index``-th of a registration."""
+    """Return the node that registers itself as the ``index``-th of a registration."""
     name = registration.names[index]
     given = {key: values[index % len(values)] for key, values in registration.labels.items()}
     labels = {
@@ -79,7 +79,7 @@ def node_object(registration: Registration, index: int) -> Document:
 
 
 def full_status(node: Node, address: str) -> Document:
-    """Give what a kubelet that starts writes about its node, but for the conditions."""
+    """Return what a kubelet that starts writes about its node, but for the conditions."""
     name, status = node.metadata.name, node.status
     capacity: Amounts = {**CAPACITY, **(status.capacity or {})}
     machine = uuid5(NAMESPACE_DNS, name)
@@ -107,7 +107,7 @@ def full_status(node: Node, address: str) -> Document:
 
 
 def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]:
-    """Give all conditions of a node; ``held`` says of each type whether it is true."""
+    """Return all conditions of a node; ``held`` says of each type whether it is true."""
     moment, found = rfc3339(now), []
     said = node_conditions([Pressure(each) for each in PRESSURES if held[each]])
     words = {str(each.type): (each.reason, each.message) for each in said}
@@ -132,7 +132,7 @@ def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]
 
 
 def heartbeat(types: Iterable[str], now: int) -> Document:
-    """Give the patch that says of a node's conditions that they still hold."""
+    """Return the patch that says of a node's conditions that they still hold."""
     moment, listed = rfc3339(now), list(types)
     return {
         "status": {

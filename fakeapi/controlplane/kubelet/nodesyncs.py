@@ -139,6 +139,6 @@ def _status_of(name: str) -> ObjectPath:
 
 
 def _contradicted(host: Host) -> bool:
-    """Tell whether others have written that something else holds."""
+    """Return whether others have written that something else holds."""
     said = {each.type: each.status for each in host.node.status.conditions or ()}
     return any(said.get(type_) != str(held) for type_, held in host.held.items())

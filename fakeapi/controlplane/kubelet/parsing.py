@@ -320,7 +320,7 @@ def _plan(config: Mapping[str, Any], image_disk: int, where: str) -> Plan:
 
 
 def _times(stages: Sequence[_Used], where: str) -> list[int]:
-    """Give the times of stages, counted from the first one's beginning."""
+    """Return the times of stages, counted from the first one's beginning."""
     times, at = [], 0
     for index, stage in enumerate(stages):
         at += _nanoseconds(stage.after, f"{where}[{index}].after")
@@ -376,7 +376,7 @@ def _nanoseconds(value: Duration, where: str) -> int:
 
 
 def _amount(value: Amount, where: str) -> int:
-    """Give an amount in nanos (nanocores, of CPU)."""
+    """Return an amount in nanos (nanocores, of CPU)."""
     try:
         nanos = parse_quantity(str(value))
     except QuantityError as error:

@@ -45,7 +45,7 @@ class _Counts:
 
 
 def phase_of(life: PodLife, now: int) -> str:
-    """Give the pod's phase; what others have said of its end stands."""
+    """Return the pod's phase; what others have said of its end stands."""
     if life.pod.finished:
         return life.pod.status.phase
     over = life.ended is not None
@@ -106,7 +106,7 @@ def _count_sidecar(container: ContainerLife, counts: _Counts, now: int) -> None:
 
 
 def verdicts(life: PodLife, phase: str, gates: Mapping[str, str], now: int) -> dict[str, Verdict]:
-    """Give the kubelet's conditions by type, in upstream's order.
+    """Return the kubelet's conditions by type, in upstream's order.
 
     ``gates`` are the statuses of other conditions, which readiness gates may ask for.
     """

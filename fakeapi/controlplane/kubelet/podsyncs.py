@@ -135,7 +135,7 @@ class PodSyncs:
         guest.left = True
 
     def _check_out(self, host: Host, guest: Guest) -> None:
-        """Give back what a pod took that has ended."""
+        """Return what a pod took that has ended."""
         uid = guest.pod.metadata.uid
         host.evicting.pop(uid, None)
         host.room.leave(uid)
@@ -179,7 +179,7 @@ class PodSyncs:
 
 
 def _has_lived(pod: Pod) -> bool:
-    """Tell whether a kubelet has let the pod in before."""
+    """Return whether a kubelet has let the pod in before."""
     return bool(pod.status.start_time) or pod.status.phase == "Running" or pod.finished
 
 

@@ -53,7 +53,7 @@ Missing = dict[str, int]
 
 
 def pick_victims(preemptor: Tenant, room: Room, shortages: Iterable[Shortage]) -> tuple[str, ...]:
-    """Give the UIDs of the pods that go. Raises NoVictimsError."""
+    """Return the UIDs of the pods that go. Raises NoVictimsError."""
     missing = {each.resource: each.missing for each in shortages}
     groups = {
         quality: [
@@ -113,7 +113,7 @@ def _no_larger(one: Tenant, other: Tenant) -> bool:
 
 
 def _left(missing: Missing, gone: Iterable[Tenant]) -> Missing:
-    """Give what is still missing once some tenants are gone."""
+    """Return what is still missing once some tenants are gone."""
     left = dict(missing)
     for tenant in gone:
         requests = amounts(tenant.requests)
@@ -122,7 +122,7 @@ def _left(missing: Missing, gone: Iterable[Tenant]) -> Missing:
 
 
 def _asked(requests: Mapping[str, int], name: str) -> int:
-    """Give what is requested of a resource; every pod is one pod."""
+    """Return what is requested of a resource; every pod is one pod."""
     return 1 if name == "pods" else requests.get(name, 0)
 
 

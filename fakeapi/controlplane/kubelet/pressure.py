@@ -52,7 +52,7 @@ def play(host: Host, pods: Sequence[EvictablePod], now: int) -> Sync:
 
 
 def rests(host: Host, now: int) -> bool:
-    """Tell whether no further round can find anything new."""
+    """Return whether no further round can find anything new."""
     state = host.eviction
     return now >= host.restless_until and not (state.pressures or state.met_since)
 

@@ -74,7 +74,7 @@ class PressureSyncs:
         self._fleet.add(Work("pod", eviction.pod.uid))
 
     async def _active(self, host: Host) -> Sequence[EvictablePod]:
-        """Give the pods that have not ended, as the API server had them when first asked."""
+        """Return the pods that have not ended, as the API server had them when first asked."""
         active = []
         for guest in [each for each in host.guests.values() if each.life.ended is None]:
             if guest.evictable is None:
@@ -84,7 +84,7 @@ class PressureSyncs:
         return active
 
     async def _look_up(self, meta: Meta) -> EvictablePod | None:
-        """Give what eviction reads of a pod; None if it is gone, or makes no sense."""
+        """Return what eviction reads of a pod; None if it is gone, or makes no sense."""
         try:
             raw = await self._client.get(PODS.object(meta.name, meta.namespace), bytes)
             pod = decode_evictable(raw, NEWEST_EVICTION)

@@ -32,7 +32,7 @@ class Tenant:
 
     @classmethod
     def of(cls, pod: Pod, shape: Shape) -> Tenant:
-        """Give what a pod takes."""
+        """Return what a pod takes."""
         annotations = shape.metadata.annotations or {}
         static = annotations.get(_SOURCE, "api") != "api"
         critical = static or _MIRROR in annotations or pod.priority >= CRITICAL_PRIORITY
@@ -68,7 +68,7 @@ class Room:
             self._ports -= Counter(tenant.ports)
 
     def taken(self, ports: Iterable[HostPort]) -> bool:
-        """Tell whether one of some ports cannot be had."""
+        """Return whether one of some ports cannot be had."""
         return any(conflict(wanted, used) for wanted in ports for used in self._ports)
 
 

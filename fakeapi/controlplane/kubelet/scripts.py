@@ -79,7 +79,7 @@ class ContainerScript:
     failed_pulls: int = 0
 
     def run(self, restarts: int) -> Run:
-        """Give what a container does after so many restarts."""
+        """Return what a container does after so many restarts."""
         return self.runs[min(restarts, len(self.runs) - 1)]
 
 
@@ -96,7 +96,7 @@ class PodScript:
     containers: Mapping[str, ContainerScript] = field(default_factory=dict)
 
     def of(self, container: str, *, ends: bool) -> ContainerScript:
-        """Give the script of a container, ``ends``: of an init container."""
+        """Return the script of a container, ``ends``: of an init container."""
         own = self.containers.get(container)
         if own is not None or not ends:
             return own or self.rest
@@ -134,7 +134,7 @@ class Match:
     labels: Labels = field(default_factory=lambda: _NO_LABELS)
 
     def fits(self, name: str, namespace: str, node: str, labels: Labels) -> bool:
-        """Tell whether an object is meant."""
+        """Return whether an object is meant."""
         return (
             _one_fits(self.names, name)
             and _one_fits(self.namespaces, namespace)
@@ -168,12 +168,12 @@ class Playbook:
     events: bool = True
 
     def for_pod(self, name: str, namespace: str, node: str, labels: Labels | None) -> PodScript:
-        """Give the script of a pod that says nothing itself."""
+        """Return the script of a pod that says nothing itself."""
         asked = (name, namespace, node, labels or _NO_LABELS)
         return next((script for match, script in self.pods if match.fits(*asked)), UNSAID_POD)
 
     def for_node(self, name: str, labels: Labels | None) -> NodeScript:
-        """Give the script of a node that says nothing itself."""
+        """Return the script of a node that says nothing itself."""
         asked = (name, "", name, labels or _NO_LABELS)
         return next((script for match, script in self.nodes if match.fits(*asked)), UNSAID_NODE)
 
@@ -184,7 +184,7 @@ NOTHING_SAID: Final = Playbook()
 
 
 def holds(turns: tuple[Turn, ...], offset: int) -> bool | None:
-    """Tell whether something holds at a time; None before the first turn."""
+    """Return whether something holds at a time; None before the first turn."""
     held = None
     for turn in turns:
         if turn.after > offset:
@@ -194,7 +194,7 @@ def holds(turns: tuple[Turn, ...], offset: int) -> bool | None:
 
 
 def next_turn(turns: tuple[Turn, ...], offset: int) -> int | None:
-    """Give the time of the next turn after ``offset``."""
+    """Return the time of the next turn after ``offset``."""
     return next((turn.after for turn in turns if turn.after > offset), None)
 
 

@@ -88,7 +88,7 @@ class Place:
 
 
 def status_patch(life: PodLife, report: Report, place: Place, now: int) -> Document:
-    """Give the patch that brings a pod's status up to date, and note in ``report`` what it says."""
+    """Return the patch that brings a pod's status up to date, and note in ``report`` what it says."""
     phase = phase_of(life, now)
     meta, moment = life.pod.metadata, rfc3339(now)
     judged = verdicts(life, phase, report.statuses, now)
@@ -121,7 +121,7 @@ def status_patch(life: PodLife, report: Report, place: Place, now: int) -> Docum
 
 
 def rejection_patch(uid: str, generation: int, reason: str, message: str, now: int) -> Document:
-    """Give the patch of a pod that was not admitted: nothing is left of its status but why."""
+    """Return the patch of a pod that was not admitted: nothing is left of its status but why."""
     status: Document = {
         "phase": "Failed",
         "reason": reason,
@@ -202,7 +202,7 @@ def crash_message(container: ContainerLife, life: PodLife) -> str:
 
 
 def image_id(image: str) -> str:
-    """Give what an image that was pulled is called by its digest."""
+    """Return what an image that was pulled is called by its digest."""
     name = image.partition("@")[0]
     repository = name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0]
     return f"{repository}@sha256:{sha256(image.encode()).hexdigest()}"

@@ -25,7 +25,7 @@ class Story:
 
 
 def stories(life: PodLife, now: int) -> Iterator[Story]:
-    """Give what can be told of a pod as it is now."""
+    """Return what can be told of a pod as it is now."""
     problem = wrong_script(life.pod.metadata.annotations, parse_pod_script)
     if problem:
         yield Story(f"script {problem}", "InvalidScript", problem, warning=True)

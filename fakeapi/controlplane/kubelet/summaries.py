@@ -27,7 +27,7 @@ _STORED: Final = ("disk", "logs")
 
 
 def summary(host: Host, now: int) -> Document:
-    """Give the whole summary of a node."""
+    """Return the whole summary of a node."""
     return {
         "node": _node(host, now),
         "pods": [_pod(guest, now) for guest in _present(host)],
@@ -35,12 +35,12 @@ def summary(host: Host, now: int) -> Document:
 
 
 def node_summary(host: Host, now: int) -> Document:
-    """Give the summary of a node without its pods."""
+    """Return the summary of a node without its pods."""
     return {"node": _node(host, now)}
 
 
 def summary_without_disks(host: Host, now: int) -> Document:
-    """Give what ``?only_cpu_and_memory=true`` asks for."""
+    """Return what ``?only_cpu_and_memory=true`` asks for."""
     whole = summary(host, now)
     for part in ("fs", "runtime", "rlimit"):
         del whole["node"][part]
@@ -53,7 +53,7 @@ def summary_without_disks(host: Host, now: int) -> Document:
 
 
 def _present(host: Host) -> list[Guest]:
-    """Give the pods of which something is left: that have had an address, and not been cleaned."""
+    """Return the pods of which something is left: that have had an address, and not been cleaned."""
     return [g for g in host.guests.values() if g.life.sandbox and not g.cleaned]
 
 

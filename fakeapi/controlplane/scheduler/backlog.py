@@ -107,7 +107,7 @@ class Backlog:
     def wake(
         self, event: Event, now: float, keys: Iterable[str] = ()
     ) -> Iterator[tuple[str, float]]:
-        """Give the pods (of ``keys``, or of all) that an event may help, and when to try them."""
+        """Return the pods (of ``keys``, or of all) that an event may help, and when to try them."""
         for key in keys or tuple(self._waiting):
             pod = self._waiting.get(key)
             if pod is None:

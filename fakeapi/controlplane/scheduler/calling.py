@@ -75,7 +75,7 @@ class Extender:
         self._line = line
 
     def is_interested(self, pod: Pod) -> bool:
-        """Tell whether it is asked about a pod at all."""
+        """Return whether it is asked about a pod at all."""
         return pod.concerns(self.config.managed)
 
     async def filter(self, pod: SeenPod, nodes: Mapping[str, bytes]) -> Sieved:

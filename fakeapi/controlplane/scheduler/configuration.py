@@ -90,7 +90,7 @@ class Configuration:
 
 
 def plain_extender(url: str) -> ExtenderConfig:
-    """Give an extender of which nothing is said but where it is: filter and preempt, by name."""
+    """Return an extender of which nothing is said but where it is: filter and preempt, by name."""
     return ExtenderConfig(
         url, filter_verb="filter", preempt_verb="preempt", node_cache_capable=True
     )

@@ -83,7 +83,7 @@ class Cycle:
         return await self._refuse(case, search)
 
     async def _choose(self, case: Case, search: Search) -> str:
-        """Give the best of the nodes that are left; a single one is not scored."""
+        """Return the best of the nodes that are left; a single one is not scored."""
         if len(search.left) == 1:
             return search.left[0]
         asked = [each for each in self._scoring if each.is_interested(case.pod)]

@@ -34,7 +34,7 @@ _NOT_FOUND: Final = 404
 
 
 def is_asynchronous(release: Release) -> bool:
-    """Tell whether a release carries preemptions out beside its other work."""
+    """Return whether a release carries preemptions out beside its other work."""
     order = list(RELEASES)
     return order.index(release.name) >= order.index(_ASYNCHRONOUS_SINCE)
 
@@ -69,7 +69,7 @@ class Evictor:
         await self._go(case, chosen, last)
 
     def victims(self, chosen: Candidate) -> list[SeenPod]:
-        """Give the victims that have not been told to go."""
+        """Return the victims that have not been told to go."""
         there = (pod for pod in chosen.victims.pods if not pod.terminating)
         return list(self._written(there))
 

@@ -54,7 +54,7 @@ _HINTS: Final[Mapping[Code, Awaited]] = {
 
 
 def awaited_by(rejections: Iterable[Rejection]) -> Awaited:
-    """Give the events that may turn any of some rejections; what is not known, anything may."""
+    """Return the events that may turn any of some rejections; what is not known, anything may."""
     awaited: Awaited = frozenset({Event.OWN_CHANGE})
     for rejection in rejections:
         for reason in rejection.reasons:

@@ -43,7 +43,7 @@ class Call:
         return f"{self.prefix.rstrip('/')}/{self.verb}"
 
     def document(self) -> Any:
-        """Give the body as JSON."""
+        """Return the body as JSON."""
         return orjson.loads(self.body)
 
 
@@ -91,5 +91,5 @@ class SchedulerOutfit:
     waiting: Waiting | None = None
 
     def for_fork(self) -> SchedulerOutfit:
-        """Give the same for another world, which has a trace of its own."""
+        """Return the same for another world, which has a trace of its own."""
         return replace(self, trace=Trace())

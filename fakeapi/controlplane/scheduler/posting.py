@@ -39,7 +39,7 @@ class Post:
         return await self._post(extender, call)
 
     async def close(self) -> None:
-        """Give back every connection."""
+        """Return every connection."""
         if self._session is not None:
             await self._session.close()
 
@@ -66,7 +66,7 @@ class Post:
 
 
 def context_of(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | bool:
-    """Give what a connection is checked by. Raises UnansweredError."""
+    """Return what a connection is checked by. Raises UnansweredError."""
     if extender.tls_config is None and not extender.enable_https:
         return True
     try:

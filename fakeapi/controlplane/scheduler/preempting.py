@@ -117,7 +117,7 @@ class Preempting:
         return _DryRun(shortlist(order, candidates, enough), refusals)
 
     def _passes_on(self, case: Case) -> bool:
-        """Tell whether nodes without victims are offered to extenders."""
+        """Return whether nodes without victims are offered to extenders."""
         release = case.playing.profile.rules.release
         return release.victimless_candidates and any(
             each.is_interested(case.pod) for each in self._extenders
@@ -142,13 +142,13 @@ class Preempting:
         return [Candidate(node, victims) for node, victims in offered.items() if victims.pods]
 
     def _written(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
-        """Give the victims as they are written, by UID."""
+        """Return the victims as they are written, by UID."""
         pods = (pod for victims in candidates.values() for pod in victims.pods)
         return {pod.uid: self._pods.written(pod) for pod in pods}
 
 
 def pick(candidates: Sequence[Candidate], order: Order[Candidate], rng: Random) -> Candidate | None:
-    """Give the best candidate; of those that no criterion tells apart, any."""
+    """Return the best candidate; of those that no criterion tells apart, any."""
     ranked = order.sort(candidates)
     if not ranked:
         return None

@@ -53,7 +53,7 @@ class VictimsAnswer:
 
 
 def bare(raw: bytes) -> orjson.Fragment:
-    """Give an object as Go embeds it: without kind and apiVersion."""
+    """Return an object as Go embeds it: without kind and apiVersion."""
     fields = _fields.decode(raw)
     for key in _TYPE_META:
         fields.pop(key, None)
@@ -189,7 +189,7 @@ _decoder: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _struct(value: Any, what: str) -> Mapping[str, Any]:
-    """Give the fields by lower-case name; a null is as good as nothing."""
+    """Return the fields by lower-case name; a null is as good as nothing."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Give how many nodes that fit are enough; a ``percentage`` of 0 goes by their number."""
+    """Return how many nodes that fit are enough; a ``percentage`` of 0 goes by their number."""
     if nodes < LEAST_NODES:
         return nodes
     share = percentage or max(50 - nodes // 125, _LEAST_PERCENTAGE)
@@ -33,7 +33,7 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 
 
 def candidates_to_find(potential: int, args: PreemptionArgs) -> int:
-    """Give how many candidates are enough among potential nodes."""
+    """Return how many candidates are enough among potential nodes."""
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     share = _PREEMPTION_PERCENTAGE if percentage is None else percentage
     least = _PREEMPTION_ABSOLUTE if absolute is None else absolute
@@ -48,7 +48,7 @@ def from_offset(items: Sequence[T], offset: int) -> list[T]:
 def until_enough(
     nodes: Sequence[str], fitting: Collection[str], enough: int
 ) -> tuple[list[str], int]:
-    """Give the first nodes that fit, ``enough`` of them at most, and how many were looked at."""
+    """Return the first nodes that fit, ``enough`` of them at most, and how many were looked at."""
     found: list[str] = []
     for looked_at, name in enumerate(nodes):
         if len(found) == enough:
@@ -61,7 +61,7 @@ def until_enough(
 def shortlist(
     nodes: Iterable[str], candidates: Mapping[str, Candidate], enough: int
 ) -> list[Candidate]:
-    """Give the candidates that a dry run over ``nodes`` finds before it has enough.
+    """Return the candidates that a dry run over ``nodes`` finds before it has enough.
 
     It has, with a candidate that breaks no budget and ``enough`` in all. Of those that break none
     and those that do, ``enough`` of each are kept.

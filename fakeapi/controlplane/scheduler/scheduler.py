@@ -274,7 +274,7 @@ class Scheduler:
 
 
 def _differ(old: SeenPod, new: SeenPod) -> bool:
-    """Tell whether a placed pod has changed so that others might fit now."""
+    """Return whether a placed pod has changed so that others might fit now."""
     one, other = old.model, new.model
     if not isinstance(one, Pod) or not isinstance(other, Pod):
         return True
@@ -282,7 +282,7 @@ def _differ(old: SeenPod, new: SeenPod) -> bool:
 
 
 def _widest(playing: Collection[Playing]) -> Rules:
-    """Give the rules of a profile that reads all that any of them reads."""
+    """Return the rules of a profile that reads all that any of them reads."""
     profiles: list[Profile] = [each.profile for each in playing]
     reading = [each.rules for each in profiles if reads_workloads(each.rules.filters)]
     return (reading or [profiles[0].rules])[0]

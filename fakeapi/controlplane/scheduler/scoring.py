@@ -44,7 +44,7 @@ def best_node(
     said: Iterable[Mapping[str, int]],
     rng: Random,
 ) -> str:
-    """Give the node to take; ``said`` is what each extender scores, by node."""
+    """Return the node to take; ``said`` is what each extender scores, by node."""
     told = list(said)
     totals = {
         state.node.name: room(pod, state)

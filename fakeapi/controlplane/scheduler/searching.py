@@ -90,7 +90,7 @@ class Searcher:
     def _examine(
         self, case: Case, filtering: FilterDecision, statuses: dict[str, Rejection]
     ) -> tuple[str, ...]:
-        """Give the nodes that pass the in-tree filters, as many as are looked for."""
+        """Return the nodes that pass the in-tree filters, as many as are looked for."""
         nodes = sorted(case.snapshot.nodes)
         order = from_offset(nodes, self._next % len(nodes))
         percentage = case.playing.profile.percentage_of_nodes_to_score
@@ -129,6 +129,6 @@ class Searcher:
         return left
 
     def written(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Give nodes as they are written, by name."""
+        """Return nodes as they are written, by name."""
         known = self._nodes.seen
         return {name: known[name].raw for name in names if name in known}

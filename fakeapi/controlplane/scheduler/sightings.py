@@ -117,7 +117,7 @@ HeedNode = Callable[[SeenNode | None, SeenNode | None], None]
 
 
 def pod_reader(release: Release) -> Callable[[bytes], SeenPod]:
-    """Give what reads pods by the rules of a release."""
+    """Return what reads pods by the rules of a release."""
     read_model = tolerant("Pod", lambda raw: decode_pod(raw, release))
     written = msgspec.json.Decoder(_Written)
     specs, metas = msgspec.json.Decoder(_Spec), msgspec.json.Decoder(_Meta)
@@ -224,12 +224,12 @@ class PodSightings:
         self._heed(item, None)
 
     def written(self, pod: Pod) -> bytes:
-        """Give a pod of the current snapshot as it is written, or was last."""
+        """Return a pod of the current snapshot as it is written, or was last."""
         seen = self.seen.get(pod.key)
         return seen.raw if seen is not None and seen.uid == pod.uid else self.departed[pod.uid]
 
     def pending(self, key: str) -> tuple[SeenPod, Pod] | None:
-        """Give a pod that can be placed, as it is written and as it is known; or None."""
+        """Return a pod that can be placed, as it is written and as it is known; or None."""
         seen = self.seen.get(key)
         if seen is None or seen.pending is None or seen.uid in self._assumed:
             return None

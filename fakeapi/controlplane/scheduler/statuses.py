@@ -70,7 +70,7 @@ class StatusWriter:
             await self._patch(pod, {"nominatedNodeName": None})
 
     def _stamped(self, pod: SeenPod, condition: Mapping[str, str]) -> dict[str, Any] | None:
-        """Give the condition with its times, or None if the pod has it as it is."""
+        """Return the condition with its times, or None if the pod has it as it is."""
         old = decode_pod(msgspec.Raw(pod.raw)).condition(condition["type"])
         if old and all(getattr(old, name, "") == value for name, value in condition.items()):
             return None
@@ -88,12 +88,12 @@ class StatusWriter:
 
 
 def path_of(pod: SeenPod) -> ObjectPath:
-    """Give the path of a pod."""
+    """Return the path of a pod."""
     return PODS.object(pod.name, pod.namespace)
 
 
 def reference(pod: SeenPod) -> ObjectReference:
-    """Give what an event about a pod refers to."""
+    """Return what an event about a pod refers to."""
     return ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)
 
 

@@ -63,7 +63,7 @@ class Exchange:
             return self.answer.decode(errors="replace")
 
     def document(self) -> dict[str, Any]:
-        """Give the exchange as JSON has it."""
+        """Return the exchange as JSON has it."""
         return {
             "timeNs": self.at_ns,
             "seconds": self.seconds,
@@ -112,7 +112,7 @@ class Trace(Sequence[Exchange]):
         self._kept.clear()
 
     def calls(self, verb: str = "", pod: str = "") -> list[Exchange]:
-        """Give the exchanges of a verb, about a pod (``namespace/name``); "" stands for any."""
+        """Return the exchanges of a verb, about a pod (``namespace/name``); "" stands for any."""
         return [
             each
             for each in self._kept
@@ -120,9 +120,9 @@ class Trace(Sequence[Exchange]):
         ]
 
     def refused(self) -> list[Exchange]:
-        """Give the exchanges whose answers could not be used."""
+        """Return the exchanges whose answers could not be used."""
         return [each for each in self._kept if each.verdict is not Verdict.ACCEPTED]
 
     def documents(self) -> list[dict[str, Any]]:
-        """Give all exchanges as JSON has them."""
+        """Return all exchanges as JSON has them."""
         return [each.document() for each in self._kept]

@@ -42,7 +42,7 @@ class Timed:
 
 
 def pod(name: str) -> bytes:
-    """Give a pod on no node, as JSON."""
+    """Return a pod on no node, as JSON."""
     container = {
         "name": "main",
         "image": "registry.example/app:1",

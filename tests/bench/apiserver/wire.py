@@ -67,7 +67,7 @@ class Connection:
         return answer
 
     async def watch(self, target: str) -> AsyncIterator[bytes]:
-        """Give a watch's bytes as they arrive."""
+        """Return a watch's bytes as they arrive."""
         status, _ = await self._exchange("GET", target, b"", JSON)
         if status != 200:
             raise RequestFailedError(f"watching {target} answered {status}")
@@ -75,7 +75,7 @@ class Connection:
             yield piece
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection back."""
         self._writer.close()
 
     async def _exchange(

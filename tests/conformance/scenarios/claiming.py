@@ -80,7 +80,7 @@ async def one_on_its_way_out(world: World) -> None:
 
 
 def _as_it_should_be() -> Sequence[Document]:
-    """Give a ReplicaSet with its pods and its status, as a controller has left them."""
+    """Return a ReplicaSet with its pods and its status, as a controller has left them."""
     made = with_metadata(replica_set("web", 2), uid=_OWN, generation=4)
     status = {"replicas": 2, "fullyLabeledReplicas": 2, "terminatingReplicas": 0}
     pods = [owned(pod(f"web-{letter}", "web"), "ReplicaSet", "web", _OWN) for letter in "ab"]

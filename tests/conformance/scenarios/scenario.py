@@ -10,7 +10,7 @@ from tests.conformance.world import World
 
 
 def nothing() -> Sequence[Document]:
-    """Give a world without anything in it."""
+    """Return a world without anything in it."""
     return ()
 
 

@@ -50,7 +50,7 @@ _COSTS = ("100", "-100", "+10", "007", "-08", "1.5", "", "2147483647", "21474836
 
 
 def _pods_with_costs() -> Sequence[Document]:
-    """Give pods of which those that cost the same differ in their restarts."""
+    """Return pods of which those that cost the same differ in their restarts."""
     return [
         pod(f"pod-{n}", "web", node=f"n{n}", ready_hours=1, restarts=len(_COSTS) - n, cost=cost)
         for n, cost in enumerate(_COSTS)

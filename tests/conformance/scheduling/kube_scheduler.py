@@ -32,7 +32,7 @@ class Extender:
     managed_resources: Sequence[Document] = ()
 
     def document(self) -> Document:
-        """Give its entry; it keeps nodes by itself, so that names are enough."""
+        """Return its entry; it keeps nodes by itself, so that names are enough."""
         return {
             "urlPrefix": self.url,
             **{f"{verb}Verb": verb for verb in self.verbs},
@@ -64,7 +64,7 @@ ONE_NODE: Final = Sampling(percentage=0, absolute=1, parallelism=1)
 def configuration(
     kubeconfig: Path, extenders: Sequence[Extender], sampling: Sampling = EVERY_NODE
 ) -> Document:
-    """Give a KubeSchedulerConfiguration: nothing holds requests back, and nobody is elected."""
+    """Return a KubeSchedulerConfiguration: nothing holds requests back, and nobody is elected."""
     args = {
         "minCandidateNodesPercentage": sampling.percentage,
         "minCandidateNodesAbsolute": sampling.absolute,

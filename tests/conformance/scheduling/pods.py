@@ -14,12 +14,12 @@ _PAUSE: Final = "registry.example/pause:3"
 
 
 def classes() -> list[Document]:
-    """Give a PriorityClass for each priority that pods want to have."""
+    """Return a PriorityClass for each priority that pods want to have."""
     return [priority_class(value) for value in PRIORITIES]
 
 
 def priority_class(value: int) -> Document:
-    """Give the PriorityClass of a priority."""
+    """Return the PriorityClass of a priority."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -31,13 +31,13 @@ def priority_class(value: int) -> Document:
 def host(
     name: str, cpu: str = "2", others: Mapping[str, str] = NO_LABELS, zone: str = ""
 ) -> Document:
-    """Give a node, in a zone or in none; two cores unless told otherwise."""
+    """Return a node, in a zone or in none; two cores unless told otherwise."""
     labels = {"kubernetes.io/hostname": name, **({ZONE: zone} if zone else {})}
     return node_json(name, cpu=cpu, others=others, labels=labels)
 
 
 def resident(name: str, on: str, cpu: str = "2", priority: int = 0, **fields: Any) -> Document:
-    """Give a pod that runs on a node; they all started in the same moment unless told otherwise."""
+    """Return a pod that runs on a node; they all started in the same moment unless told otherwise."""
     fields = {"started": 1, "namespace": NAMESPACE, **fields}
     return pod_json(name, on=on, cpu=cpu, priority=priority, **fields)
 
@@ -45,7 +45,7 @@ def resident(name: str, on: str, cpu: str = "2", priority: int = 0, **fields: An
 def newcomer(
     name: str, cpu: str = "2", priority: int = 100, others: Mapping[str, str] = NO_LABELS
 ) -> Document:
-    """Give a pod that wants in, as a client would write it; ``priority`` is one of PRIORITIES."""
+    """Return a pod that wants in, as a client would write it; ``priority`` is one of PRIORITIES."""
     requests = {"cpu": cpu, **others}
     resources = {"requests": requests, "limits": dict(others)}
     container = {**container_json(), "image": _PAUSE, "resources": resources}
@@ -58,12 +58,12 @@ def newcomer(
 
 
 def admitted(pod: Document) -> Document:
-    """Give a newcomer with what a server adds to it, to be stored without asking for anything."""
+    """Return a newcomer with what a server adds to it, to be stored without asking for anything."""
     priority = int(pod["spec"]["priorityClassName"].removeprefix("p"))
     added = {"priority": priority, "schedulerName": "default-scheduler"}
     return {**pod, "spec": {**pod["spec"], **added}, "status": {"phase": "Pending"}}
 
 
 def budget(name: str, allowed: int, match: Mapping[str, str]) -> Document:
-    """Give a disruption budget."""
+    """Return a disruption budget."""
     return pdb_json(name, match=match, allowed=allowed, namespace=NAMESPACE)

@@ -104,7 +104,7 @@ class RealServer:
     http: aiohttp.ClientSession
 
     def session(self) -> aiohttp.ClientSession:
-        """Give a session whose requests it answers."""
+        """Return a session whose requests it answers."""
         return _session(self.url)
 
     async def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
@@ -120,7 +120,7 @@ class RealServer:
         await asyncio.gather(*map(in_turn, things))
 
     def writes(self, agent: str) -> list[Write]:
-        """Give what was written since the scene began: the server notes it before it answers."""
+        """Return what was written since the scene began: the server notes it before it answers."""
         with self.audit.open("rb") as log:
             log.seek(self.begun)
             noted = [orjson.loads(line) for line in log]
@@ -198,7 +198,7 @@ def _session(url: str) -> aiohttp.ClientSession:
 
 
 def _as_clients_write(thing: Mapping[str, Any]) -> Document:
-    """Give an object without what a server says itself."""
+    """Return an object without what a server says itself."""
     meta = {key: value for key, value in thing["metadata"].items() if key != "uid"}
     written = {key: value for key, value in thing.items() if key != "status"}
     if priority := _priority_of(thing):
@@ -207,7 +207,7 @@ def _as_clients_write(thing: Mapping[str, Any]) -> Document:
 
 
 def _classes_of(things: Iterable[Mapping[str, Any]]) -> list[Document]:
-    """Give the classes of the priorities that pods have."""
+    """Return the classes of the priorities that pods have."""
     return [priority_class(value) for value in sorted(set(map(_priority_of, things)) - {0})]
 
 

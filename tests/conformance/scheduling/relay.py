@@ -81,7 +81,7 @@ class Relay:
         self._changed = asyncio.Event()
 
     def preempt_calls(self, pod: str = "") -> list[Call]:
-        """Give the preempt calls in their order, or those about one pod."""
+        """Return the preempt calls in their order, or those about one pod."""
         return [call for call in self.calls if call.verb == "preempt" and pod in ("", call.pod)]
 
     async def handle(self, request: web.Request) -> web.Response:

@@ -16,12 +16,12 @@ RELEASES: Final[Mapping[str, str]] = {"1.37": "scheduler", "1.30": "scheduler-1.
 
 
 def scheduler(release: str) -> Path:
-    """Give the kube-scheduler of a release; skips the test where there is no Go, but not in CI."""
+    """Return the kube-scheduler of a release; skips the test where there is no Go, but not in CI."""
     return built(RELEASES[release])
 
 
 def built(name: str) -> Path:
-    """Give a program; skips the test where there is no Go, but not in CI."""
+    """Return a program; skips the test where there is no Go, but not in CI."""
     try:
         return program(name)
     except NoGoError as error:

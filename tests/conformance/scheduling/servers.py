@@ -35,13 +35,13 @@ class Server(Protocol):
         """The file that leads to it."""
 
     def session(self) -> aiohttp.ClientSession:
-        """Give a session whose requests it answers."""
+        """Return a session whose requests it answers."""
 
     async def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Have it store objects, their status included."""
 
     def writes(self, agent: str) -> list[Write]:
-        """Give what was written about pods, in order, by whoever calls himself so."""
+        """Return what was written about pods, in order, by whoever calls himself so."""
 
 
 Opening = Callable[[str], AbstractAsyncContextManager[Server]]
@@ -65,7 +65,7 @@ class FakeServer:
         return self.cluster.kubeconfig_path
 
     def session(self) -> aiohttp.ClientSession:
-        """Give a session whose requests it answers."""
+        """Return a session whose requests it answers."""
         return open_session(self.url, {"User-Agent": AGENT})
 
     async def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
@@ -73,7 +73,7 @@ class FakeServer:
         self.cluster.load(objects)
 
     def writes(self, agent: str) -> list[Write]:
-        """Give what was written, as far as it remembers."""
+        """Return what was written, as far as it remembers."""
         return [
             Write(each.method, each.path)
             for each in self.cluster.requests

@@ -77,21 +77,21 @@ class Stage:
         return sorted(meta["name"] for meta in going)
 
     def node_of(self, pod: str) -> str:
-        """Give where a pod is, or nothing."""
+        """Return where a pod is, or nothing."""
         return str(self._part(pod, "spec").get("nodeName", ""))
 
     def nomination_of(self, pod: str) -> str:
-        """Give which node is promised to a pod, or nothing."""
+        """Return which node is promised to a pod, or nothing."""
         return str(self._part(pod, "status").get("nominatedNodeName", ""))
 
     def said_of(self, pod: str) -> str:
-        """Give why a pod is not scheduled, or nothing."""
+        """Return why a pod is not scheduled, or nothing."""
         conditions = self._part(pod, "status").get("conditions", ())
         told = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
         return str(told[0]["message"]) if told else ""
 
     def written(self) -> list[str]:
-        """Give what the scheduler has written of pods, as ``METHOD pod/subresource``, in order."""
+        """Return what the scheduler has written of pods, as ``METHOD pod/subresource``, in order."""
         return [
             f"{each.method} {'/'.join(filter(None, found.groups()))}"
             for each in self.server.writes(AGENT)

@@ -159,7 +159,7 @@ def _zones(**cores: str) -> list[Document]:
 
 
 def _pods(stage: Stage) -> list[Document]:
-    """Give the active pods of web."""
+    """Return the active pods of web."""
     pods = stage.world.all("Pod")
     return [p for p in pods if _WEB.items() <= _labels(p).items() and is_active(p)]
 

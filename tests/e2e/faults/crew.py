@@ -47,7 +47,7 @@ CALM: Final[Mapping[str, Any]] = {
 
 
 def objects(full: Sequence[str] = NODES) -> list[dict[str, Any]]:
-    """Give nodes, of which some are full of a pod of another priority each."""
+    """Return nodes, of which some are full of a pod of another priority each."""
     return [
         *(node_json(name, cpu="1") for name in NODES),
         *(
@@ -59,7 +59,7 @@ def objects(full: Sequence[str] = NODES) -> list[dict[str, Any]]:
 
 
 def right(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Give what the reference engine answers to each call on these objects."""
+    """Return what the reference engine answers to each call on these objects."""
     nodes = [decode_node(encoded(each)) for each in documents if each["kind"] == "Node"]
     rules = Rules()
     pods = [decode_pod(encoded(e), rules.release) for e in documents if e["kind"] == "Pod"]
@@ -148,7 +148,7 @@ async def shown(url: str, path: str, text: str, tls: ssl.SSLContext | None = Non
 
 
 async def figure(url: str, name: str, tls: ssl.SSLContext | None = None) -> float:
-    """Give a figure of /metrics; those with labels are added up."""
+    """Return a figure of /metrics; those with labels are added up."""
     page = await shown(url, "/metrics", name, tls)
     lines = (line for line in page.splitlines() if line.startswith((f"{name} ", f"{name}{{")))
     return sum(float(line.rpartition(" ")[2]) for line in lines)

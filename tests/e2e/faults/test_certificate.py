@@ -56,7 +56,7 @@ async def live(folder: Path, server: str) -> None:
 
 
 def told_end(pair: Pair) -> str:
-    """Give the figure that says until when a certificate in use is good."""
+    """Return the figure that says until when a certificate in use is good."""
     return f"reprieve_certificate_expires_seconds {f'{pair.ends / 1e9:.9f}'.rstrip('0')}e+09"
 
 

@@ -12,7 +12,7 @@ PACKAGE = "kubernetes_asyncio.e2e_test"
 
 
 def get_e2e_configuration() -> Configuration:
-    """Give a configuration that leads to SERVER."""
+    """Return a configuration that leads to SERVER."""
     configuration = Configuration()
     configuration.host = os.environ["SERVER"]
     return configuration

@@ -30,7 +30,7 @@ class RunningCluster:
 
 @pytest.fixture(scope="session", autouse=True)
 def k8s_cluster() -> RunningCluster:
-    """Give the cluster that KUBECONFIG leads to."""
+    """Return the cluster that KUBECONFIG leads to."""
     kubectl = str(Path(sys.executable).with_name("kubectl"))
     return RunningCluster(Path(os.environ["KUBECONFIG"]), kubectl)
 

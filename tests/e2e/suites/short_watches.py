@@ -9,5 +9,5 @@ import schemathesis
 
 @schemathesis.hook
 def map_query(_context: Any, query: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Give the query with a time limit."""
+    """Return the query with a time limit."""
     return {**query, "timeoutSeconds": "1"} if query and "watch" in query else query

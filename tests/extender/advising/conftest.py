@@ -19,7 +19,7 @@ SetAdvisor = Callable[..., Recorder]
 
 @pytest.fixture
 async def stage(kubelets: SetKubelets) -> KubeletStage:
-    """Give a stage with the node ``n`` of 2Gi, and budgets that are kept current."""
+    """Return a stage with the node ``n`` of 2Gi, and budgets that are kept current."""
     return await small(kubelets)
 
 
@@ -35,7 +35,7 @@ async def small(
 
 @pytest.fixture
 async def advisor(stage: KubeletStage) -> AsyncIterator[SetAdvisor]:
-    """Give advisors that watch the stage."""
+    """Return advisors that watch the stage."""
     tasks: list[asyncio.Task[int]] = []
 
     def start(wanted: Doing | None = None, looking: Looking | None = None) -> Recorder:

@@ -34,14 +34,14 @@ def slowly(name: str, node: str = "n", **more: Any) -> Document:
 
 
 async def events(stage: KubeletStage) -> list[tuple[str, str, str]]:
-    """Give what the advisor has told, with the object's name."""
+    """Return what the advisor has told, with the object's name."""
     listed = (await stage.client.list(EVENTS, decode)).items
     ours = [each for each in listed if each["source"].get("component") == COMPONENT]
     return sorted((e["reason"], e["involvedObject"]["name"], e["message"]) for e in ours)
 
 
 async def closed(stage: KubeletStage) -> list[str]:
-    """Give the nodes that are cordoned."""
+    """Return the nodes that are cordoned."""
     listed = (await stage.client.list(NODES, decode)).items
     return [each["metadata"]["name"] for each in listed if each["spec"].get("unschedulable")]
 

@@ -21,7 +21,7 @@ HOG = evictable("hog")
 
 
 def outlook(name: str, falls: int) -> Outlook:
-    """Give a node with 9Gi of memory, that loses so many Gi every ten seconds."""
+    """Return a node with 9Gi of memory, that loses so many Gi every ten seconds."""
     told, past = plan(bound("memory.available<1Gi")), UNSEEN
     for index in range(SURE_READINGS):
         left = 9 + falls * (SURE_READINGS - 1 - index)
@@ -32,7 +32,7 @@ def outlook(name: str, falls: int) -> Outlook:
 
 
 def seen(calm: int = 1, unread: int = 0) -> Round:
-    """Give a round with a node that falls, so many calm ones, and some that cannot be read."""
+    """Return a round with a node that falls, so many calm ones, and some that cannot be read."""
     nodes = [outlook("falling", 4), *(outlook(f"calm-{index}", 0) for index in range(calm))]
     return Round(0, nodes, {f"broken-{index}": "no answer" for index in range(unread)})
 

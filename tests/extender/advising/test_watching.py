@@ -25,7 +25,7 @@ from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node
 
 
 def told(seen: Round) -> list[dict[str, Any]]:
-    """Give the nodes of a round's document."""
+    """Return the nodes of a round's document."""
     nodes: list[dict[str, Any]] = orjson.loads(msgspec.json.encode(round_document(seen)))["nodes"]
     return nodes
 

@@ -50,7 +50,7 @@ class Papers:
         return self.authority.issue_server(["127.0.0.1"])
 
     def client(self, name: str = "", authority: Authority | None = None) -> ssl.SSLContext:
-        """Give what a client trusts, and who it is if it has a name."""
+        """Return what a client trusts, and who it is if it has a name."""
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if name:

@@ -11,7 +11,7 @@ from extender.front.admitting import Doorkeeper, names_of
 
 
 def a_certificate(common: str = "", *, others: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-    """Give one as Python's ssl tells it."""
+    """Return one as Python's ssl tells it."""
     subject = ((("commonName", common),),) if common else ()
     return {
         "subject": ((("organizationName", "system:masters"),), *subject),

@@ -197,7 +197,7 @@ class Race:
 async def racing(
     cluster: VirtualCluster, *names: str, terms: Terms | None = None, rate: float = 1.0
 ) -> AsyncIterator[Race]:
-    """Give a race of candidates that have started; all but the first go at ``rate``."""
+    """Return a race of candidates that have started; all but the first go at ``rate``."""
     candidates = [
         Candidate(cluster, name, rate if index else 1.0, terms) for index, name in enumerate(names)
     ]

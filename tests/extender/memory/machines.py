@@ -36,7 +36,7 @@ def put(place: Path, files: Mapping[str, str]) -> None:
 
 
 def bare(tmp_path: Path, mountinfo: str = "", cgroup: str = "") -> Path:
-    """Give the procfs of a machine on which these hierarchies are mounted."""
+    """Return the procfs of a machine on which these hierarchies are mounted."""
     proc = tmp_path / "proc"
     put(
         proc,
@@ -51,7 +51,7 @@ def bare(tmp_path: Path, mountinfo: str = "", cgroup: str = "") -> Path:
 
 
 def hybrid(tmp_path: Path) -> Path:
-    """Give the procfs of a machine whose memory is in a hierarchy of version 1."""
+    """Return the procfs of a machine whose memory is in a hierarchy of version 1."""
     place = tmp_path / "cgroup/memory"
     put(tmp_path, {"cgroup/unified/cgroup.controllers": "", **_one("cgroup/memory")})
     put(tmp_path, _one("cgroup/memory/work", usage=200 * MIB, limit=512 * MIB))
@@ -64,7 +64,7 @@ def hybrid(tmp_path: Path) -> Path:
 
 
 def unified(tmp_path: Path) -> Path:
-    """Give the procfs of a machine with version 2 alone."""
+    """Return the procfs of a machine with version 2 alone."""
     put(
         tmp_path,
         {

@@ -86,7 +86,7 @@ def alarm() -> Iterator[Alarm]:
 
 
 def eventfd_of(group: Path) -> int:
-    """Give the eventfd that was registered last."""
+    """Return the eventfd that was registered last."""
     return int((group / "cgroup.event_control").read_text().split()[0])
 
 

@@ -73,7 +73,7 @@ junk = st.recursive(
 
 
 def _spoiled(document: Any, path: list[int], value: Any) -> Any:
-    """Give the document with the member at a path (of places among its members) replaced."""
+    """Return the document with the member at a path (of places among its members) replaced."""
     if not path or not isinstance(document, dict) or not document:
         return value
     key = list(document)[path[0] % len(document)]
@@ -82,7 +82,7 @@ def _spoiled(document: Any, path: list[int], value: Any) -> Any:
 
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
-    """Give a sensible request, or one of which one member is spoiled."""
+    """Return a sensible request, or one of which one member is spoiled."""
     method, path, body = draw(st.sampled_from(SENSIBLE))
     if draw(st.booleans()):
         place = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))

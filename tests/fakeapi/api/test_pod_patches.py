@@ -13,7 +13,7 @@ from fakeapi.kinds.types import ListType, Struct, Type, schema_of
 
 
 def merge_keys(shape: Type, path: str) -> Iterator[tuple[str, str]]:
-    """Give the lists below a type that merge, by path, and by what."""
+    """Return the lists below a type that merge, by path, and by what."""
     if isinstance(shape, ListType):
         if shape.merge is not None:
             yield path, shape.merge.key

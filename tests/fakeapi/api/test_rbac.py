@@ -66,7 +66,7 @@ def binding(
 
 
 def bind(api: Api, rule: dict[str, Any]) -> None:
-    """Give the rule to jane, in the whole cluster."""
+    """Return the rule to jane, in the whole cluster."""
     api.load([role([rule]), binding("User", "jane")])
 
 

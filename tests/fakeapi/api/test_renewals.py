@@ -163,7 +163,7 @@ class Cluster:
         return answer
 
     def stored(self) -> list[tuple[int, bytes]]:
-        """Give everything that leases and nodes have ever been, with its version."""
+        """Return everything that leases and nodes have ever been, with its version."""
         store = self.api.store
         events = [*store.since(LEASES, 0), *store.since(NODES, 0)]
         return [(event.version, event.entry.raw) for event in events]

@@ -120,7 +120,7 @@ async def cost_reaches(cluster: FakeCluster, name: str, cost: str) -> None:
 
 
 async def holder(cluster: FakeCluster) -> str:
-    """Give who holds the Lease, once somebody does."""
+    """Return who holds the Lease, once somebody does."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             for each in (await cluster.client.list(LEASES, decode)).items:

@@ -15,7 +15,7 @@ SetStage = Callable[..., Awaitable[Stage]]
 
 @pytest.fixture
 async def set_stage() -> AsyncIterator[SetStage]:
-    """Give stages for the named parts; they end with the test."""
+    """Return stages for the named parts; they end with the test."""
     async with AsyncExitStack() as stack:
 
         async def create(run: str, seed: int = 0) -> Stage:

@@ -114,7 +114,7 @@ class Stage:
     async def get(
         self, resource: Resource, name: str, namespace: str = "default"
     ) -> Document | None:
-        """Give an object, None if there is none."""
+        """Return an object, None if there is none."""
         path = resource.object(name, namespace if resource.namespaced else "")
         try:
             return await self.client.get(path, decode)
@@ -124,19 +124,19 @@ class Stage:
             raise
 
     async def names(self, resource: Resource = CONFIG_MAPS) -> list[str]:
-        """Give the names of all objects of a resource, without those that every cluster has."""
+        """Return the names of all objects of a resource, without those that every cluster has."""
         listed = (await self.client.list(resource, decode)).items
         names = [each["metadata"]["name"] for each in listed]
         return sorted(name for name in names if not name.startswith(("kube-", "default")))
 
     async def told(self) -> list[tuple[str, str, str]]:
-        """Give reason, object and message of all Events."""
+        """Return reason, object and message of all Events."""
         listed = (await self.client.list(EVENTS, decode)).items
         return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in listed]
 
 
 def without_version(document: Mapping[str, Any]) -> Document:
-    """Give a document without what counts writes."""
+    """Return a document without what counts writes."""
     metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
     return {**document, "metadata": metadata}
 

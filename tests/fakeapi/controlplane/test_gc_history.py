@@ -143,7 +143,7 @@ def _others(one: Document) -> list[str] | None:
 
 
 def _live_owners(meta: Document, present: Mapping[str, Document]) -> list[Document]:
-    """Give the owners that are where the references say they are."""
+    """Return the owners that are where the references say they are."""
     found = []
     for reference in meta.get("ownerReferences", ()):
         one = present.get(reference["uid"])
@@ -155,7 +155,7 @@ def _live_owners(meta: Document, present: Mapping[str, Document]) -> list[Docume
 
 
 def _stays(one: Document) -> bool:
-    """Tell whether an owner is not waiting for its dependents to go."""
+    """Return whether an owner is not waiting for its dependents to go."""
     meta = one["metadata"]
     waits = "foregroundDeletion" in meta.get("finalizers", ())
     return not ("deletionTimestamp" in meta and waits)

@@ -30,7 +30,7 @@ STORY = loop_story()
 
 @asynccontextmanager
 async def staged(story: Story, seed: int = 0, run: str = RUN) -> AsyncIterator[Stage]:
-    """Give a stage without sockets, on which time jumps."""
+    """Return a stage without sockets, on which time jumps."""
     witness = Witness()
     reprieve = Reprieve(Search.CLUSTER, journal=witness)
     made = VirtualCluster(
@@ -145,7 +145,7 @@ def test_the_same_seed_tells_the_same_story(told: tuple[Outcome, list[str]]) -> 
 
 
 def unimportant() -> Story:
-    """Give the story of a burst that is no more important than what is there."""
+    """Return the story of a burst that is no more important than what is there."""
     burst = [{**pod, "spec": {**pod["spec"], "priorityClassName": "batch"}} for pod in STORY.burst]
     return replace(STORY, burst=tuple(burst))
 

@@ -163,7 +163,7 @@ class Evolution:
 
 
 def contents(cluster: VirtualCluster) -> dict[tuple[str, str, str], Document]:
-    """Give all objects that recordings follow, as recordings tell them, without versions."""
+    """Return all objects that recordings follow, as recordings tell them, without versions."""
     found = {}
     for document in cluster.export():
         if document["kind"] in ("Event", "Lease"):

@@ -45,7 +45,7 @@ def web(replicas: int) -> Document:
 
 
 def pods_alike(report: Report) -> bool:
-    """Tell whether the same pods are there and the same have gone, each in its own way."""
+    """Return whether the same pods are there and the same have gone, each in its own way."""
     return report.resources["pods"].same and not report.deletions.differences
 
 

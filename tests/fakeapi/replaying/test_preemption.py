@@ -58,7 +58,7 @@ async def decided_with_reprieve(run: str, seed: int = 0, takes: float = 0.0) -> 
 
 
 def counts(report: Report) -> tuple[tuple[int, int], ...]:
-    """Give how many pods landed, were nominated and preempted, recorded and here."""
+    """Return how many pods landed, were nominated and preempted, recorded and here."""
     assert report.scheduling is not None
     of = report.scheduling.placed, report.scheduling.nominated, report.scheduling.preempted
     return tuple((each.recorded, each.replayed) for each in of)

@@ -82,7 +82,7 @@ async def replayed(recorded: Recording, path: Path) -> tuple[End, bool]:
 
 
 def lines(recorded: Recording) -> list[tuple[object, ...]]:
-    """Give what happened, but for the versions, and for when a resource was listed."""
+    """Return what happened, but for the versions, and for when a resource was listed."""
     return [
         (event.at_ns, event.type, event.resource, event.key, event.metadata.uid)
         for event in recorded.events

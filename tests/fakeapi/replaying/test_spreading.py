@@ -74,7 +74,7 @@ async def test_it_can_be_made_anew(tmp_path: Path) -> None:
 
 
 def otherwise(change: Callable[[str, Document], Any]) -> Recording:
-    """Give the shipped recording with every object changed a bit."""
+    """Return the shipped recording with every object changed a bit."""
     events = []
     for event in SPREAD.events:
         document = event.document()

@@ -24,7 +24,7 @@ def cells(*nodes: list[int]) -> Cells:
 
 
 def contents(made: Cells) -> list[list[int]]:
-    """Give each node's pods, once every other cell has been seen to be empty."""
+    """Return each node's pods, once every other cell has been seen to be empty."""
     found = []
     for node in range(made.block.shape[2]):
         count = int(made.counts[node])

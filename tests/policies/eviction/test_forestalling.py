@@ -35,7 +35,7 @@ def pods(*names: str, **fields: Any) -> Pods:
 def heading(
     name: str, *memory: str, told: Any = (HARD,), there: Pods | None = None, of: str = "60Gi"
 ) -> Outlook:
-    """Give a node of which this much memory was left, ten seconds apart.
+    """Return a node of which this much memory was left, ten seconds apart.
 
     Two amounts are what was left ten seconds ago and now, after it had changed so for a while.
     """

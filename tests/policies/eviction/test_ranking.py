@@ -19,7 +19,7 @@ Pods = Mapping[EvictablePod, PodStats | None]
 
 
 def told(pods: Pods, signal: Signal, layout: Layout = ONE_FILESYSTEM) -> list[str]:
-    """Give the ranking as ``a > b: criterion``."""
+    """Return the ranking as ``a > b: criterion``."""
     stats = {pod.uid: used for pod, used in pods.items() if used is not None}
     ranking = rank(pods, stats, signal, layout)
     return [

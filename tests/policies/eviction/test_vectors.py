@@ -245,7 +245,7 @@ def scenario(case: Case) -> None:
 
 
 def held_to(found: Any, wanted: Any) -> Any:
-    """Give of what was found what is asked for; a key that is absent is not checked."""
+    """Return of what was found what is asked for; a key that is absent is not checked."""
     if isinstance(wanted, dict):
         return {key: held_to(found[key], value) for key, value in wanted.items()}
     if isinstance(wanted, list) and len(found) == len(wanted):

@@ -191,7 +191,7 @@ def test_what_upstream_s_scenarios_tell_happens(case: dict[str, Any], quirks: Qu
 
 
 def all_failing(quirks: Quirks) -> World:
-    """Give a world in which every pod has gone to a subset without nodes."""
+    """Return a world in which every pod has gone to a subset without nodes."""
     case = msgspec.json.decode(encoded(CASES[0]))
     case["workloadspread"]["spec"]["subsets"][0]["maxReplicas"] = 5
     adaptive = {"disableSimulationSchedule": True, "rescheduleCriticalSeconds": 5}

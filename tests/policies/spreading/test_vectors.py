@@ -105,7 +105,7 @@ def manage_existing(case: Case) -> None:
 
 
 def patched_pods(case: Case) -> dict[str, Any]:
-    """Give the pods as they are once all patches of a reconcile have been sent."""
+    """Return the pods as they are once all patches of a reconcile have been sent."""
     outcome = case.explained.outcome
     pods = {each["metadata"]["name"]: each for each in case.data["pods"]}
     for name, subset in outcome.groups.adopted.items():

@@ -179,7 +179,7 @@ def conversion(case: Case) -> None:
 
 
 def at(document: Any, path: str) -> Any:
-    """Give what is at a dotted path; None for nothing."""
+    """Return what is at a dotted path; None for nothing."""
     for step in path.split("."):
         if isinstance(document, list):
             document = document[int(step)]

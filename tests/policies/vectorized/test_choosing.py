@@ -23,7 +23,7 @@ PREEMPTOR = pod("preemptor", cpu="1", priority=10)
 
 
 def cluster(*victims: Pod) -> Snapshot:
-    """Give nodes n0, n1, … of one core, and the pods of them that have to go."""
+    """Return nodes n0, n1, … of one core, and the pods of them that have to go."""
     names = sorted({each.node_name or "" for each in victims})
     return snapshot(*(node(name, cpu="1") for name in names), *victims, BUDGET)
 

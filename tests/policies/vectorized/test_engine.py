@@ -29,7 +29,7 @@ def agree(engine: Vectorized, asking: Pod, now: Snapshot) -> None:
 
 
 def full(*names: str, priority: int = 0) -> Snapshot:
-    """Give nodes of one core, each with one pod that takes it all."""
+    """Return nodes of one core, each with one pod that takes it all."""
     return snapshot(
         *(node(name, cpu="1") for name in names),
         *(pod(f"on-{name}", on=name, cpu="1", priority=priority) for name in names),

@@ -16,7 +16,7 @@ NEW = record(spec=record(length=INTEGER, color={**TEXT, "default": "red"}))
 
 
 def converted(**client_config: Any) -> Document:
-    """Give a definition of two versions; ``client_config`` says where the webhook is."""
+    """Return a definition of two versions; ``client_config`` says where the webhook is."""
     hook = {"clientConfig": client_config, "conversionReviewVersions": ["v1"]}
     return definition(
         versions=[version(schema=OLD), version("v2", NEW)],

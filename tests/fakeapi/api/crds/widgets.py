@@ -25,12 +25,12 @@ SCALE = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
 
 
 def record(**properties: Document) -> Document:
-    """Give the schema of an object with these fields."""
+    """Return the schema of an object with these fields."""
     return {"type": "object", "properties": properties}
 
 
 def version(name: str = "v1", schema: Document | None = None, **fields: Any) -> Document:
-    """Give a version; the one called v1 is stored unless it says otherwise."""
+    """Return a version; the one called v1 is stored unless it says otherwise."""
     return {
         "name": name,
         "served": True,
@@ -48,7 +48,7 @@ def definition(
     plural: str = "widgets",
     **fields: Any,
 ) -> Document:
-    """Give a definition; ``spec`` are the fields of its objects' specs."""
+    """Return a definition; ``spec`` are the fields of its objects' specs."""
     schema = ANYTHING if spec is None else record(spec=record(**spec))
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -65,7 +65,7 @@ def definition(
 
 
 def widget(name: str = "one", *, api_version: str = "v1", **spec: Any) -> Document:
-    """Give a custom resource."""
+    """Return a custom resource."""
     return {
         "apiVersion": f"{GROUP}/{api_version}",
         "kind": "Widget",

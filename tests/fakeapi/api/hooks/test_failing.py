@@ -32,7 +32,7 @@ INVALID = "received invalid webhook response: "
 
 
 def responding(**response: Any) -> Hook:
-    """Give a hook whose response has these members and no others."""
+    """Return a hook whose response has these members and no others."""
     return lambda review: {**answered(review), "response": response}
 
 

@@ -21,12 +21,12 @@ MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
 
 
 def setting(key: str, value: str) -> Any:
-    """Give a hook that sets one key of a map's data."""
+    """Return a hook that sets one key of a map's data."""
     return answering(**patching(add(f"/data/{key}", value)))
 
 
 def counting(key: str) -> Any:
-    """Give a hook that counts in the object how often it was asked."""
+    """Return a hook that counts in the object how often it was asked."""
 
     def hook(review: Review) -> Review:
         seen = int(review["request"]["object"]["data"].get(key, "0"))

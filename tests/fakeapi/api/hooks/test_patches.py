@@ -90,7 +90,7 @@ MOVING = [{"op": "move", "from": "/metadata/labels", "path": "/metadata/annotati
 
 
 def patched(document: Document, operations: list[Document]) -> Document | None:
-    """Give what can be patched at all; None if it cannot."""
+    """Return what can be patched at all; None if it cannot."""
     try:
         after = json_patch(deepcopy(document), deepcopy(operations))
     except StatusError:
@@ -100,7 +100,7 @@ def patched(document: Document, operations: list[Document]) -> Document | None:
 
 
 def outcome(read: Any, document: Document) -> Document | str:
-    """Give a document as it is read, or why it cannot be."""
+    """Return a document as it is read, or why it cannot be."""
     try:
         read(document)
     except MismatchError as error:
@@ -138,7 +138,7 @@ def whole(kind: Kind, document: Document, operations: list[Document]) -> Documen
 def one_after_the_other(
     kind: Kind, document: Document, operations: list[Document]
 ) -> Document | None:
-    """Give what jsonpatch makes of a copy; None if a patch does not fit."""
+    """Return what jsonpatch makes of a copy; None if a patch does not fit."""
     after: Any = {**HEADERS[kind], **deepcopy(document)}
     try:
         after = jsonpatch.JsonPatch(deepcopy(operations)).apply(after)

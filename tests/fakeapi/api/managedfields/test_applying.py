@@ -136,7 +136,7 @@ def test_every_owner_owns_only_what_is_there(one: Spec, two: Spec, three: Spec) 
 
 
 def leaves(fields: FieldSet) -> FieldSet:
-    """Give the members of a set that have none below them."""
+    """Return the members of a set that have none below them."""
     return set_of(*(path for path in paths(fields) if not below(fields, path)))
 
 

@@ -22,7 +22,7 @@ RECORDED = Path(__file__).parents[2] / "recorded"
 
 
 def shown(answer: Any) -> Any:
-    """Give of an answer what was recorded, with the order of elements (FieldsV1 has one)."""
+    """Return of an answer what was recorded, with the order of elements (FieldsV1 has one)."""
     if answer.get("kind") == "Status":
         kept = {name: answer[name] for name in ("code", "reason", "message") if name in answer}
         details = answer.get("details")

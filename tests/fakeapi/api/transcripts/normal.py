@@ -13,7 +13,7 @@ _SOURCE = re.compile(r' in scheme "[^"]+"')
 
 
 def normal(value: Any) -> Any:
-    """Give ``value`` with that replaced, and without nulls and managedFields."""
+    """Return ``value`` with that replaced, and without nulls and managedFields."""
     if isinstance(value, dict):
         kept = {k: v for k, v in sorted(value.items()) if v is not None and k != "managedFields"}
         return {key: _member(key, member) for key, member in kept.items()}

@@ -125,7 +125,7 @@ class Life(Stage):
                 out.settled_after = waited
 
     async def _own(self) -> list[Document]:
-        """Give the pods that count as the ReplicaSet's."""
+        """Return the pods that count as the ReplicaSet's."""
         return [
             each
             for each in await self._pods()

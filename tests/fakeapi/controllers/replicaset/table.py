@@ -125,7 +125,7 @@ class Answers:
         """Nothing to close."""
 
     def bodies(self, method: str) -> list[Document]:
-        """Give the bodies of the requests of a method."""
+        """Return the bodies of the requests of a method."""
         return [orjson.loads(each.body or b"null") for each in self.asked if each.method == method]
 
 

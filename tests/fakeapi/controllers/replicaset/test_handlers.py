@@ -62,7 +62,7 @@ class Ears:
 
     @property
     def observed(self) -> list[str]:
-        """Give who no longer expects anything."""
+        """Return who no longer expects anything."""
         done = [key.partition("/")[2] for key in self._keys if self.expectations.satisfied(key)]
         return sorted(done)
 

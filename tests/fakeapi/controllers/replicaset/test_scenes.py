@@ -60,7 +60,7 @@ class World(Stage):
         return rfc3339(self.cluster.clock.now_ns())
 
     async def version(self) -> str:
-        """Give the version that the cluster has reached; every write moves it on."""
+        """Return the version that the cluster has reached; every write moves it on."""
         return (await self.client.list(PODS, decode)).resource_version
 
     async def counted(self) -> Counter[str]:

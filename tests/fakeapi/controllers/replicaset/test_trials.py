@@ -150,7 +150,7 @@ async def test_after_a_lost_answer_to_a_delete_the_same_pod_is_chosen_unless_the
 
 @asynccontextmanager
 async def controlled(*faults: Fault, pods: Sequence[str], replicas: int) -> AsyncIterator[Stage]:
-    """Give a world in which a controller has just begun, with faults before it."""
+    """Return a world in which a controller has just begun, with faults before it."""
     async with VirtualCluster(run="none") as cluster:
         cluster.load([a_replica_set(replicas=replicas), *(a_pod(name, "web") for name in pods)])
         cluster.faults.plan(*(each.by("controller") for each in faults))

@@ -48,7 +48,7 @@ def indexes(draw: st.DrawFn) -> SpreadIndex:
 
 @st.composite
 def chains(draw: st.DrawFn) -> tuple[Reference, Chain]:
-    """Give a controller, and its chain as it would be gathered."""
+    """Return a controller, and its chain as it would be gathered."""
     found: dict[Identity, Workload] = {}
     unread: frozenset[Identity] = frozenset()
     links: list[Identity] = []

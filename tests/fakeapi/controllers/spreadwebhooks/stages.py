@@ -30,7 +30,7 @@ KRUISE = (DEFINITION, CLONE_SETS)
 
 @asynccontextmanager
 async def stage(*documents: Document, run: str = "none") -> AsyncIterator[Stage]:
-    """Give a world that runs the webhooks beside other parts; they know what there is."""
+    """Return a world that runs the webhooks beside other parts; they know what there is."""
     cluster = VirtualCluster(run=run)
     cluster.load(documents)
     async with cluster:
@@ -102,7 +102,7 @@ async def pod(stage: Stage, name: str, **parts: Document) -> Mapping[str, Any]:
 
 
 async def counts(stage: Stage, name: str = "web") -> dict[str, dict[str, int]]:
-    """Give what is missing of each subset, by version."""
+    """Return what is missing of each subset, by version."""
     found = await stage.get(SPREADS, name)
     assert found is not None
     versions = (found.get("status") or {}).get("versionedSubsetStatuses") or {}

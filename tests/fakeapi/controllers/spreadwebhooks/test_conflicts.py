@@ -114,7 +114,7 @@ async def test_one_that_goes_meanwhile_lets_pods_pass() -> None:
 
 
 def subset_of(response: Document) -> str | None:
-    """Give the subset that a pod was put into."""
+    """Return the subset that a pod was put into."""
     for each in orjson.loads(b64decode(response.get("patch", "")) or b"[]"):
         if "matched-workloadspread" in each["path"]:
             return str(orjson.loads(each["value"])["subset"])

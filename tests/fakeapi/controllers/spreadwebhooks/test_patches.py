@@ -27,7 +27,7 @@ def carried_out(document: Any, operations: Any) -> Any:
 
 
 def exactly(document: Any) -> bytes:
-    """Give JSON that tells true from 1."""
+    """Return JSON that tells true from 1."""
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 

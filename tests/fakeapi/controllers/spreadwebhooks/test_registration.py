@@ -24,7 +24,7 @@ BOTH = (MUTATING, VALIDATING)
 
 
 async def hooks(stage: Stage) -> list[Document]:
-    """Give all webhooks that the API server knows."""
+    """Return all webhooks that the API server knows."""
     found = [await stage.get(resource, NAME) for resource in BOTH]
     return [webhook for each in found if each is not None for webhook in each["webhooks"]]
 

@@ -17,7 +17,7 @@ from fakeapi.controllers.spreadwebhooks.rivals import (
 
 
 async def waited(clock: VirtualClock, rivals: Rivals, uid: str) -> float:
-    """Give how long it takes until it is our turn."""
+    """Return how long it takes until it is our turn."""
     begun = clock.monotonic()
     ends: list[float] = []
 

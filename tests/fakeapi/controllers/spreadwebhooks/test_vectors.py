@@ -38,7 +38,7 @@ def cases(*tables: str) -> pytest.MarkDecorator:
 
 
 def around(case: Case, *names: str) -> list[Document]:
-    """Give what is there before: definitions, and those documents of the case that have a name."""
+    """Return what is there before: definitions, and those documents of the case that have a name."""
     given = [case.get(name) for name in names]
     several = [each for one in given for each in (one if isinstance(one, list) else [one])]
     return [DEFINITION, CLONE_SETS, *(each for each in several if each)]

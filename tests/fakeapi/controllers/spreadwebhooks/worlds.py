@@ -105,27 +105,27 @@ class World:
         return status, answer["message"]
 
     async def get(self, path: str) -> Document:
-        """Give an object."""
+        """Return an object."""
         status, answer = await self.ask("GET", path)
         assert status == 200, answer
         found: Document = answer
         return found
 
     async def status(self, name: str) -> Document:
-        """Give the status of a WorkloadSpread."""
+        """Return the status of a WorkloadSpread."""
         found: Document = (await self.get(f"{SPREADS}/{name}")).get("status") or {}
         return found
 
 
 def put_into(pod: Mapping[str, Any]) -> Document | None:
-    """Give what a pod's annotation says, None if it has none."""
+    """Return what a pod's annotation says, None if it has none."""
     written = (pod["metadata"].get("annotations") or {}).get(ANNOTATION)
     return None if written is None else orjson.loads(written)
 
 
 @asynccontextmanager
 async def in_process(*documents: Document) -> AsyncIterator[World]:
-    """Give a world that asks webhooks of its own process; its clock stands at NOW."""
+    """Return a world that asks webhooks of its own process; its clock stands at NOW."""
     cluster = FakeCluster(run="none", clock=VirtualClock(NOW_NS))
     cluster.load(documents)
     async with cluster, aiohttp.ClientSession(cluster.url) as session:
@@ -136,7 +136,7 @@ async def in_process(*documents: Document) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def over_https(*documents: Document) -> AsyncIterator[World]:
-    """Give a world that asks webhooks over HTTPS."""
+    """Return a world that asks webhooks over HTTPS."""
     async with AsyncExitStack() as stack:
         clock = VirtualClock(NOW_NS)
         cluster = FakeCluster(run="none", clock=clock)

@@ -118,17 +118,17 @@ class Played:
         return await self.client.create(resource.collection(place), orjson.dumps(body), decode)
 
     async def spread(self) -> Document:
-        """Give the WorkloadSpread as it is now."""
+        """Return the WorkloadSpread as it is now."""
         namespace, _, name = self.key.partition("/")
         return await self.client.get(SPREADS.object(name, namespace), decode)
 
     async def pods(self) -> dict[str, Document]:
-        """Give the pods that there are now, by name."""
+        """Return the pods that there are now, by name."""
         listed = (await self.client.list(PODS, decode)).items
         return {each["metadata"]["name"]: each for each in listed}
 
     async def reasons(self) -> list[str]:
-        """Give the reasons of all Events."""
+        """Return the reasons of all Events."""
         events = Resource("", "v1", "events", namespaced=True)
         return [each["reason"] for each in (await self.client.list(events, decode)).items]
 

@@ -56,7 +56,7 @@ class Watching(Stage):
             await self.passes(2)
 
     async def follows(self) -> bool:
-        """Tell whether anything is to be looked at."""
+        """Return whether anything is to be looked at."""
         await self.passes(2)
         return self.part.pending > 0
 
@@ -76,7 +76,7 @@ async def watching(*objects: Document, quirks: str = "fixed") -> AsyncIterator[W
 
 
 def spread_for(pod: Document) -> Document:
-    """Give the WorkloadSpread that a pod has been put into."""
+    """Return the WorkloadSpread that a pod has been put into."""
     name = orjson.loads(pod["metadata"]["annotations"][MATCHED])["name"]
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "elsewhere"}
     document = spread_document({"targetRef": reference, "subsets": [{"name": "subset-demo"}]})

@@ -20,7 +20,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 
 
 def pods() -> list[Document]:
-    """Give pods to adopt, to price and to give up."""
+    """Return pods to adopt, to price and to give up."""
     running = [a_pod(f"{zone}{number}", "web", node=f"node-{zone}") for zone, number in PLACES]
     annotation = {MATCHED: '{"name":"web","subset":"a"}'}
     stuck = [a_pod(f"stuck{n}", "web", phase="Pending", annotations=annotation) for n in range(2)]
@@ -34,7 +34,7 @@ PLACES = [("a", 1), ("a", 2), ("b", 1), ("c", 1), ("c", 2)]
 
 
 async def end(world: Zones) -> Any:
-    """Give all that the controller is to bring about."""
+    """Return all that the controller is to bring about."""
     found = [
         (each["metadata"]["name"], each["metadata"].get("annotations"))
         for each in (await world.client.list(PODS, decode)).items

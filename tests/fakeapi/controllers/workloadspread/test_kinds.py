@@ -83,7 +83,7 @@ class World(Stage):
         await self.create(PODS, pod)
 
     async def counted(self) -> list[tuple[int, int]]:
-        """Give how many pods each subset has, and how many it lacks, by the status."""
+        """Return how many pods each subset has, and how many it lacks, by the status."""
         found = await self.get(SPREADS, "web")
         assert found is not None
         entries = found.get("status", {}).get("subsetStatuses", ())

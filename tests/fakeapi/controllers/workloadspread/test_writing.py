@@ -28,7 +28,7 @@ class World(Stage):
     """A world in which only the controller under test writes."""
 
     def writes(self) -> list[tuple[str, str, int]]:
-        """Give what the controller has written: method, object, and the answer's status."""
+        """Return what the controller has written: method, object, and the answer's status."""
         return [
             (each.method, each.path.partition("/default/")[2], each.status)
             for each in self.cluster.requests
@@ -36,7 +36,7 @@ class World(Stage):
         ]
 
     async def annotations(self) -> dict[str, Document]:
-        """Give the annotations of all pods, by name."""
+        """Return the annotations of all pods, by name."""
         listed = (await self.client.list(PODS, decode)).items
         return {
             each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in listed
@@ -65,7 +65,7 @@ def web(**spec: Any) -> Document:
 
 
 def running(*names: str) -> list[Document]:
-    """Give pods that no webhook has seen, in the zones that their names begin with."""
+    """Return pods that no webhook has seen, in the zones that their names begin with."""
     return [a_pod(name, "web", node=f"node-{name[0]}") for name in names]
 
 
@@ -132,7 +132,7 @@ async def test_what_is_written_while_pods_are_patched_is_built_upon() -> None:
 
 
 def stuck(*names: str) -> list[Document]:
-    """Give pods that have been unschedulable in the first subset for a minute."""
+    """Return pods that have been unschedulable in the first subset for a minute."""
     since = "2025-12-31T23:59:00Z"
     pods = [
         a_pod(name, "web", phase="Pending", annotations=IN_A, creationTimestamp=since)

@@ -82,7 +82,7 @@ class Zones(Stage):
             assert waited < PATIENCE_SECONDS, "things do not come to rest"
 
     async def pods(self) -> list[SpreadPod]:
-        """Give the active pods."""
+        """Return the active pods."""
         listed = (await self.client.list(PODS, decode)).items
         pods = [decode_spread_pod(encoded(each)) for each in listed]
         return [pod for pod in pods if pod.active]
@@ -92,25 +92,25 @@ class Zones(Stage):
         return dict(Counter(subset_of(pod) for pod in await self.pods()))
 
     async def costs(self) -> dict[str, set[str | None]]:
-        """Give the costs that pods of each subset have."""
+        """Return the costs that pods of each subset have."""
         found: dict[str, set[str | None]] = {}
         for pod in await self.pods():
             found.setdefault(subset_of(pod), set()).add(pod.deletion_cost)
         return found
 
     async def status(self) -> Document:
-        """Give the WorkloadSpread's status."""
+        """Return the WorkloadSpread's status."""
         found = await self.get(SPREADS, "web")
         assert found is not None
         status: Document = found.get("status", {})
         return status
 
     async def missing(self) -> list[int]:
-        """Give how many pods each subset lacks."""
+        """Return how many pods each subset lacks."""
         return [each["missingReplicas"] for each in (await self.status())["subsetStatuses"]]
 
     async def schedulable(self) -> list[str]:
-        """Give the status of each subset's condition."""
+        """Return the status of each subset's condition."""
         entries = (await self.status())["subsetStatuses"]
         return [each["conditions"][0]["status"] for each in entries]
 
@@ -167,7 +167,7 @@ def subset_of(pod: SpreadPod) -> str:
 
 
 def in_zone(name: str, limit: int | str | None = None) -> Document:
-    """Give the subset whose pods run in the zone of the same name."""
+    """Return the subset whose pods run in the zone of the same name."""
     wanted = {"key": "zone", "operator": "In", "values": [name]}
     subset: Document = {"name": name, "requiredNodeSelector": {"matchExpressions": [wanted]}}
     return subset if limit is None else {**subset, "maxReplicas": limit}

@@ -16,7 +16,7 @@ SetKubelets = Callable[..., Awaitable[KubeletStage]]
 
 @pytest.fixture
 async def kubelets() -> AsyncIterator[SetKubelets]:
-    """Give stages with kubelets, and whatever else is to run; they end with the test."""
+    """Return stages with kubelets, and whatever else is to run; they end with the test."""
     async with AsyncExitStack() as stack:
 
         async def create(script: Any = "", run: str = "kubelet", seed: int = 0) -> KubeletStage:
@@ -28,7 +28,7 @@ async def kubelets() -> AsyncIterator[SetKubelets]:
 
 @pytest.fixture
 async def stage(kubelets: SetKubelets) -> KubeletStage:
-    """Give a stage with the node ``n``."""
+    """Return a stage with the node ``n``."""
     stage = await kubelets()
     stage.load(node("n", cpu="4", memory="8Gi"))
     await stage.passes(1)

@@ -35,17 +35,17 @@ def by_node(stays: Sequence[Stay]) -> Mapping[str, list[Stay]]:
 
 
 def present(stays: Sequence[Stay], at: int) -> list[Stay]:
-    """Give who ran at a time, those that ended then included."""
+    """Return who ran at a time, those that ended then included."""
     return [each for each in stays if each.began <= at and (each.ended is None or at <= each.ended)]
 
 
 def evictions(stays: Sequence[Stay]) -> list[Stay]:
-    """Give who was evicted, in the order in which they went."""
+    """Return who was evicted, in the order in which they went."""
     return sorted((each for each in stays if each.evicted), key=lambda it: it.ended or 0)
 
 
 def available(stays: Sequence[Stay], resource: str, at: int) -> int:
-    """Give what is left on a node; what the evicted have written is there until it is cleaned."""
+    """Return what is left on a node; what the evicted have written is there until it is cleaned."""
     used = sum(each.uses(resource, at) for each in present(stays, at))
     return CAPACITY[resource] - NODES_OWN[resource] - used
 

@@ -73,7 +73,7 @@ class Stay:
     evicted: bool
 
     def uses(self, resource: str, at: int) -> int:
-        """Give what it uses at a time, in bytes."""
+        """Return what it uses at a time, in bytes."""
         leak, pace = self.leak, 1 + int(self.node[-1]) % 5 * 0.25
         over = round(leak.over * pace) * SECOND
         leaked = min(max(0, at - self.began - leak.after * SECOND), over)
@@ -82,11 +82,11 @@ class Stay:
         return used + (LOGS if resource == "disk" else 0)
 
     def above(self, resource: str, at: int) -> int:
-        """Give what it uses beyond its request."""
+        """Return what it uses beyond its request."""
         return self.uses(resource, at) - self.leak.request * MI
 
     def rank(self, resource: str, at: int) -> tuple[bool, int, int, str]:
-        """Give its place in the order of who goes: the least goes first."""
+        """Return its place in the order of who goes: the least goes first."""
         above = self.above(resource, at)
         return above <= 0, self.leak.priority, -above, self.name
 

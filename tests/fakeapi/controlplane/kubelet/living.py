@@ -52,7 +52,7 @@ def admitted(pod: Pod, script: str = "{}") -> PodLife:
 
 
 def seconds(number: float) -> int:
-    """Give a moment of the story in nanoseconds since the epoch."""
+    """Return a moment of the story in nanoseconds since the epoch."""
     return START_NS + round(number * SECOND)
 
 
@@ -64,7 +64,7 @@ class Telling:
         self.report = Report()
 
     def status(self, at: float) -> Document:
-        """Give the status that would be written at a time."""
+        """Return the status that would be written at a time."""
         self.life.advance(seconds(at))
         status: Document = status_patch(self.life, self.report, PLACE, seconds(at))["status"]
         return status

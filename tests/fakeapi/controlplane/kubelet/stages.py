@@ -34,7 +34,7 @@ def pod(name: str, node: str = "n", *, script: str = "", **spec: Any) -> Documen
 
 
 def asking(**requests: str) -> Document:
-    """Give the part of a pod's spec that says what its container requests."""
+    """Return the part of a pod's spec that says what its container requests."""
     return {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
 
 
@@ -45,18 +45,18 @@ class KubeletStage(Stage):
         super().__init__(cluster)
 
     async def pod(self, name: str) -> Document:
-        """Give a pod that is there."""
+        """Return a pod that is there."""
         found = await self.get(PODS, name)
         assert found is not None, f"there is no pod {name}"
         return found
 
     async def status(self, name: str) -> Document:
-        """Give a pod's status."""
+        """Return a pod's status."""
         status: Document = (await self.pod(name))["status"]
         return status
 
     async def phases(self) -> dict[str, str]:
-        """Give all pods' phases, those of ready ones with an asterisk."""
+        """Return all pods' phases, those of ready ones with an asterisk."""
         listed = (await self.client.list(PODS, decode)).items
         return {each["metadata"]["name"]: _phase(each["status"]) for each in listed}
 
@@ -70,20 +70,20 @@ class KubeletStage(Stage):
         await self.client.delete(PODS.object(name, "default"), grace_period_seconds=grace)
 
     async def conditions(self, name: str) -> dict[str, str]:
-        """Give the statuses of a node's conditions."""
+        """Return the statuses of a node's conditions."""
         found = await self.get(NODES, name)
         assert found is not None
         return {each["type"]: each["status"] for each in found["status"]["conditions"]}
 
     async def renewed(self, name: str) -> str:
-        """Give the time of a node's lease."""
+        """Return the time of a node's lease."""
         lease = await self.get(LEASES, name, "kube-node-lease")
         assert lease is not None
         time: str = lease["spec"]["renewTime"]
         return time
 
     async def say(self, resource: Any, name: str, script: str) -> None:
-        """Give an object a script of its own."""
+        """Return an object a script of its own."""
         await self.patch(resource, name, {"metadata": {"annotations": {SCRIPT: script}}})
 
     async def asked(self, node: str, path: str) -> Any:

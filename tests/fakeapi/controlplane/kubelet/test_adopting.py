@@ -26,7 +26,7 @@ def known(name: str, state: Document, **fields: Any) -> Document:
 
 
 def lived(pod: Pod, *apps: Document, inits: list[Document] | None = None, **status: Any) -> Pod:
-    """Give a pod with a status."""
+    """Return a pod with a status."""
     statuses = {"containerStatuses": list(apps), "initContainerStatuses": inits or []}
     told = {"phase": "Running", "startTime": LONG_AGO, **statuses, **status}
     document = {**msgspec.to_builtins(pod), "status": told}

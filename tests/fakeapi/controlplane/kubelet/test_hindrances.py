@@ -35,7 +35,7 @@ class HinderedStage(KubeletStage):
 
 @pytest.fixture
 async def stage() -> AsyncIterator[HinderedStage]:
-    """Give a stage with the node ``n``."""
+    """Return a stage with the node ``n``."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(VirtualCluster(run="none"))
         kubelets = await stack.enter_async_context(hindered_kubelets(cluster))

@@ -126,7 +126,7 @@ class PodsLiving(WorldMachine):
                 _check_at_rest(each, self._said_to_have_failed(each))
 
     def _said_to_have_failed(self, pod: Document) -> bool:
-        """Tell whether it was somebody else who ended a pod."""
+        """Return whether it was somebody else who ended a pod."""
         managers = {
             entry["manager"]
             for change in self.cluster.history("pods", "default", pod["metadata"]["name"])
@@ -138,7 +138,7 @@ class PodsLiving(WorldMachine):
         return bool(managers - {"kubelet"})
 
     def _changes(self) -> list[tuple[Document, Document]]:
-        """Give the states of each pod, two that follow each other at a time."""
+        """Return the states of each pod, two that follow each other at a time."""
         found, last = [], dict[str, Document]()
         for change in self.cluster.history("pods"):
             uid = change.object["metadata"]["uid"]

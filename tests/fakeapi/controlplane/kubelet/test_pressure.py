@@ -16,7 +16,7 @@ GI = 2**30
 
 @pytest.fixture
 async def stage(kubelets: SetKubelets) -> KubeletStage:
-    """Give a stage with a node of 2Gi of memory and a disk of 20Gi."""
+    """Return a stage with a node of 2Gi of memory and a disk of 20Gi."""
     return await small_node(kubelets)
 
 

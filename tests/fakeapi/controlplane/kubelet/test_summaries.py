@@ -18,7 +18,7 @@ GI = 2**30
 
 @pytest.fixture
 async def stage(kubelets: SetKubelets) -> KubeletStage:
-    """Give a stage with a node of 8Gi of memory and a disk of 100Gi."""
+    """Return a stage with a node of 8Gi of memory and a disk of 100Gi."""
     stage = await kubelets()
     size = {"memory": "8Gi", "ephemeral-storage": "100Gi"}
     stage.load(node("n", cpu="4", **size))
@@ -27,7 +27,7 @@ async def stage(kubelets: SetKubelets) -> KubeletStage:
 
 
 async def summary(stage: KubeletStage) -> tuple[Any, dict[str, Any]]:
-    """Give what the node says of itself, and of its pods by name."""
+    """Return what the node says of itself, and of its pods by name."""
     told = await stage.asked("n", "stats/summary")
     return told["node"], {each["podRef"]["name"]: each for each in told["pods"]}
 

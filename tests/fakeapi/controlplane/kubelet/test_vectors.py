@@ -50,7 +50,7 @@ def cases() -> Iterator[Case]:
 
 
 def used_by(summary: Mapping[str, Any], uid: str) -> dict[str, int]:
-    """Give what a step says that a pod uses."""
+    """Return what a step says that a pod uses."""
     for each in summary.get("pods", ()):
         if each["podRef"]["uid"] == uid:
             memory = each.get("memory", {}).get("workingSetBytes", 0)
@@ -62,7 +62,7 @@ def used_by(summary: Mapping[str, Any], uid: str) -> dict[str, int]:
 
 
 def left(summary: Mapping[str, Any]) -> dict[str, int]:
-    """Give what a step says that is left."""
+    """Return what a step says that is left."""
     node = summary["node"]
     pids = node.get("rlimit", {"maxpid": MOST_PROCESSES, "curproc": 0})
     memory = node.get("memory", {}).get("availableBytes", MEMORY // 2)
@@ -77,7 +77,7 @@ def steps(times: list[int], amounts: list[dict[str, int]]) -> dict[str, tuple[St
 
 
 def host_of(case: Case, scenario: Scenario, times: list[int]) -> Host:
-    """Give a node with pods that use what the steps say at their times."""
+    """Return a node with pods that use what the steps say at their times."""
     summaries = [step["summary"] for step in case["steps"]]
     uids = [each["metadata"]["uid"] for each in case["pods"]]
     used = {uid: [used_by(summary, uid) for summary in summaries] for uid in uids}

@@ -16,7 +16,7 @@ SetScheduler = Callable[..., Awaitable[SchedulerStage]]
 
 @pytest.fixture
 async def schedule() -> AsyncIterator[SetScheduler]:
-    """Give stages with a scheduler of these options; they end with the test."""
+    """Return stages with a scheduler of these options; they end with the test."""
     async with AsyncExitStack() as stack:
 
         async def create(run: str = "scheduler", **options: Any) -> SchedulerStage:

@@ -35,7 +35,7 @@ def passing(call: Call) -> Reply:
 
 
 def metas(asked: Document) -> Document:
-    """Give the victims that were offered by their UIDs, however they came."""
+    """Return the victims that were offered by their UIDs, however they came."""
     if asked["NodeNameToMetaVictims"] is not None:
         found: Document = asked["NodeNameToMetaVictims"]
         return found
@@ -97,18 +97,18 @@ class SchedulerStage(Stage):
         self.trace = cluster.scheduler.trace
 
     async def pod(self, name: str) -> Document:
-        """Give a pod that is there."""
+        """Return a pod that is there."""
         found = await self.get(PODS, name)
         assert found is not None, f"there is no pod {name}"
         return found
 
     async def places(self) -> dict[str, str]:
-        """Give the node of each pod: "→ n" where it is only nominated, "" where it has none."""
+        """Return the node of each pod: "→ n" where it is only nominated, "" where it has none."""
         listed = (await self.client.list(PODS, decode)).items
         return {each["metadata"]["name"]: _place(each) for each in listed}
 
     async def refusal(self, name: str) -> tuple[str, str]:
-        """Give reason and message of a pod's condition PodScheduled, which says no."""
+        """Return reason and message of a pod's condition PodScheduled, which says no."""
         found = await self.pod(name)
         conditions = found["status"]["conditions"]
         [condition] = [each for each in conditions if each["type"] == "PodScheduled"]
@@ -116,16 +116,16 @@ class SchedulerStage(Stage):
         return condition["reason"], condition["message"]
 
     async def events(self, reason: str) -> list[tuple[str, str]]:
-        """Give whom the Events of a reason are about, and what they say."""
+        """Return whom the Events of a reason are about, and what they say."""
         return [(name, message) for why, name, message in await self.told() if why == reason]
 
     async def told_of(self, name: str) -> list[Document]:
-        """Give the Events about an object."""
+        """Return the Events about an object."""
         listed = (await self.client.list(EVENTS, decode)).items
         return [each for each in listed if each["involvedObject"]["name"] == name]
 
     async def sources(self, reason: str) -> dict[str, str]:
-        """Give who has told of a reason, by the object that it is about."""
+        """Return who has told of a reason, by the object that it is about."""
         listed = (await self.client.list(EVENTS, decode)).items
         return {
             each["involvedObject"]["name"]: each["source"]["component"]
@@ -134,11 +134,11 @@ class SchedulerStage(Stage):
         }
 
     def asked(self, verb: str = "") -> list[str]:
-        """Give which pods extenders were asked about, in order."""
+        """Return which pods extenders were asked about, in order."""
         return [each.pod.partition("/")[2] for each in self.trace.calls(verb)]
 
     def problems(self) -> list[str]:
-        """Give what was wrong with the answers that could not be used."""
+        """Return what was wrong with the answers that could not be used."""
         return [each.problem for each in self.trace.refused()]
 
     async def delete_now(self, name: str) -> None:

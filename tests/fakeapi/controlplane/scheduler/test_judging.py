@@ -135,7 +135,7 @@ OFFERED = {"a": VictimSet((CLUSTER.nodes["a"].pods[0],))}
 
 
 def found(**nodes: tuple[str, ...]) -> Victims:
-    """Give what an answer with these UIDs stands for."""
+    """Return what an answer with these UIDs stands for."""
     answer = {name: VictimsAnswer(uids, 3) for name, uids in nodes.items()}
     return find_victims(answer, VIP, CLUSTER, "http://x")
 

@@ -110,7 +110,7 @@ class Scales:
 
 
 def read(cluster: VirtualCluster) -> tuple[Snapshot, list[Pod]]:
-    """Give the cluster as it is now, and the pods that are not placed."""
+    """Return the cluster as it is now, and the pods that are not placed."""
     by_kind: dict[str, list[bytes]] = {}
     for each in cluster.export():
         by_kind.setdefault(each["kind"], []).append(orjson.dumps(each))

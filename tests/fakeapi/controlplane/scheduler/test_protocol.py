@@ -24,18 +24,18 @@ from tests.fakeapi.controlplane.scheduler.stages import Document
 
 
 def as_stored(document: Document, kind: str) -> bytes:
-    """Give an object as an API server has it."""
+    """Return an object as an API server has it."""
     return orjson.dumps({"kind": kind, "apiVersion": "v1", **document})
 
 
 def captured(name: str) -> Document:
-    """Give a body that a real kube-scheduler has sent."""
+    """Return a body that a real kube-scheduler has sent."""
     body: Document = orjson.loads(captured_request(name))
     return body
 
 
 def told(body: bytes) -> tuple[list[str], Document]:
-    """Give a body's keys in their order, and the body."""
+    """Return a body's keys in their order, and the body."""
     document: Document = orjson.loads(body)
     return list(document), document
 

@@ -80,7 +80,7 @@ async def test_a_pod_without_nodes_is_told_so_and_gets_the_first_that_comes(
 
 
 async def tried_at(stage: SchedulerStage, seconds: float) -> list[float]:
-    """Give when the pod p was told that it does not fit, in seconds from now."""
+    """Return when the pod p was told that it does not fit, in seconds from now."""
     begun = stage.cluster.clock.now_ns()
     before = {each["metadata"]["name"] for each in await stage.told_of("p")}
     tried: list[float] = []

@@ -38,7 +38,7 @@ def configuration(pods: Iterable[Document]) -> Document:
 
 
 def offers(exchange: Any) -> dict[str, tuple[list[str], int]]:
-    """Give the victims and broken budgets that an extender was offered, by node."""
+    """Return the victims and broken budgets that an extender was offered, by node."""
     told = exchange.asked["NodeNameToMetaVictims"]
     return {node: _offer(each) for node, each in told.items()}
 
@@ -48,13 +48,13 @@ def _offer(victims: Mapping[str, Any]) -> tuple[list[str], int]:
 
 
 def versioned(document: Document) -> Document:
-    """Give an object its version, which the recording of several releases leaves out."""
+    """Return an object its version, which the recording of several releases leaves out."""
     budgets = document["kind"] == "PodDisruptionBudget"
     return {"apiVersion": "policy/v1" if budgets else "v1", **document}
 
 
 def standing(documents: Iterable[Document]) -> set[str]:
-    """Give the UIDs of the pods that have not been told to go."""
+    """Return the UIDs of the pods that have not been told to go."""
     pods = (each["metadata"] for each in documents if each["kind"] == "Pod")
     return {each["uid"] for each in pods if "deletionTimestamp" not in each}
 

@@ -29,7 +29,7 @@ SetLoop = Callable[..., Awaitable[SchedulerStage]]
 
 @pytest.fixture
 async def close_loop() -> AsyncIterator[SetLoop]:
-    """Give stages on which the scheduler asks Reprieve."""
+    """Return stages on which the scheduler asks Reprieve."""
     async with AsyncExitStack() as stack:
 
         async def create(
