@@ -1,1 +1,4 @@
-"""The extender: kube-scheduler on one side, the API server on the other; policies decide."""
+"""The scheduler extender: answers kube-scheduler's calls from watched API objects.
+
+The decisions themselves are pure functions in ``policies``.
+"""

@@ -1,6 +1,6 @@
-"""The ``reprieve`` command without fakeapi: ``python -m extender``, where only that is wanted.
+"""The ``reprieve`` command without fakeapi: ``python -m extender``.
 
-It has every command of :mod:`extender.cli`; there is no cluster to embed.
+It has every command of :mod:`extender.cli`, but no embedded cluster.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from extender.config import ConfigError
 
 
 def no_cluster(name: str) -> NoReturn:
-    """Refuse to embed the cluster of a scenario, whatever its name. Raises ConfigError."""
+    """Raise ConfigError: no scenario's cluster can be embedded without fakeapi."""
     raise ConfigError(
         f"--embedded: {name!r} needs fakeapi, which is not part of this command; "
         "expected --server or --kubeconfig"

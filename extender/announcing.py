@@ -1,8 +1,9 @@
-"""Kubernetes Events on those whom an answer concerns: who goes, for whom, and why.
+"""Kubernetes Events on the preemptor and the victims that an answer names.
 
-kube-scheduler tells victims that they were preempted, and by whom, but not why it was they; and it
-may have other extenders to ask. So these Events say what was *named*. The writer counts
-repetitions, combines what is similar and cuts floods off, as client-go's does.
+kube-scheduler's own Event on a victim names the preemptor, but not the reason for the choice; and
+kube-scheduler may call other extenders afterwards. So these Events report only what was *named*.
+The event recorder counts repeated Events, aggregates similar ones and rate-limits them, as
+client-go's does.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ _MOST_NAMED: Final = 5
 
 
 class Recorder(Protocol):
-    """Tells Events."""
+    """Records Events."""
 
     def normal(self, about: ObjectReference, reason: str, message: str) -> None:
-        """Tell of something that is as it should be."""
+        """Record an Event of type Normal."""
         ...
 
 
 class Announcer:
-    """Tells what answers mean for pods."""
+    """Records Events for the pods that an answer concerns."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
     def answered(self, answer: Answer) -> None:
-        """Tell the preemptor and its victims of each other, if there are any."""
+        """Record an Event on the preemptor and on each victim, if the answer names victims."""
         decision, chosen = answer.decision, answer.promised
         if not isinstance(decision, PreemptionDecision) or chosen is None:
             return

@@ -1,11 +1,11 @@
-"""The extender over HTTP: one handler for all verbs, one error table, probes and metrics.
+"""The HTTP handlers of the extender: all verbs, one error table, probes and metrics.
 
-kube-scheduler takes any status but 200 for an error of the extender, and does without it where the
-configuration says ``ignorable``. So a call that cannot be answered safely gets a status and one
-line of text, never a guess.
+kube-scheduler treats any status but 200 as an error of the extender, and skips the extender if its
+configuration has ``ignorable: true``. So a call that cannot be answered safely gets an error status
+and one line of text.
 
-Every answer to a verb bears an ``X-Request-Id``, the caller's own or one of ours, which the log
-lines about it and its record below ``/decisions`` bear, too.
+Every answer to a verb has an ``X-Request-Id`` header: the caller's ID, or a generated one. The log
+lines of the call and its record in ``/decisions`` have the same ID.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from extender.wire import WireError
 REQUEST_ID: Final = "X-Request-Id"
 _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _RETRY_AFTER: Final = {503: {"Retry-After": "1"}}
-"""What is added to a refusal of what may be answered soon; seconds."""
+"""Headers of an error response that the client may retry soon; seconds."""
 
 _STATUSES: Mapping[type[Exception], int] = {
     WireError: 400,
@@ -55,9 +55,9 @@ def build_app(
     doorkeeper: Doorkeeper | None = None,
     id_prefix: str = "call",
 ) -> web.Application:
-    """Serve ``service`` at the root and below each prefix; ``body_limit`` is in bytes.
+    """Return the application that serves ``service`` at the root and below each prefix.
 
-    Requests without an id are named by ``id_prefix`` and a number.
+    ``body_limit`` is in bytes. A request without an ID gets ``id_prefix`` and a number.
     """
     guard = [] if doorkeeper is None else [_guard(doorkeeper)]
     app = web.Application(client_max_size=body_limit, middlewares=guard)
@@ -90,7 +90,7 @@ def _guard(doorkeeper: Doorkeeper) -> Middleware:
 
 
 async def _begins_to_answer(request: web.Request, response: web.StreamResponse) -> None:
-    if isinstance(response, web.HTTPException):  # by the router: no such path, no such method
+    if isinstance(response, web.HTTPException):  # raised by the router: 404 or 405
         response.body = f"reprieve: {response.status}: {response.reason}\n".encode()
         response.headers["Content-Length"] = str(len(response.body))
     if isinstance(request.protocol, Connection):
@@ -127,7 +127,7 @@ def _trace(service: Service, verb: str, asked: Asked, response: web.Response) ->
     ended = service.clock.monotonic()
     problem = "" if response.status == 200 else (response.text or "").strip()
     outcome = Outcome(verb, asked.request_id, response.status, problem, ended)
-    # Behind what is written down of the answer, for which nobody waits either.
+    # Scheduled after the recording of the answer; neither delays the response.
     asyncio.get_running_loop().call_soon(service.tracer.answered, asked.course, outcome)
 
 
@@ -155,22 +155,22 @@ async def _answer(
         return _refusal(service, verb, 400, f"the body cannot be read: {error}")
     except ConnectionError:
         return _refusal(service, verb, 408, "the connection ended before the body did")
-    except Exception as error:  # noqa: BLE001 - as in respond
+    except Exception as error:  # noqa: BLE001 - as in handle_verb
         return _internal_error(service, verb, error)
     return await respond(service, replace(asked, body=body, arrived=course.arrived))
 
 
 async def respond(service: Service, asked: Asked) -> web.Response:
-    """Answer a call whose body has been read, wherever it came from."""
+    """Return the response to a call whose body has been read."""
     try:
         answered = await service.call(asked)
-        # kube-scheduler waits for the answer, nobody for what is written down of it.
+        # The answer is recorded after it is sent: kube-scheduler waits for the answer only.
         asyncio.get_running_loop().call_soon(answered.tell)
         return web.Response(body=answered.body, content_type="application/json")
     except tuple(_STATUSES) as error:
         return _refusal(service, asked.verb, _STATUSES[type(error)], str(error))
     except Exception as error:  # noqa: BLE001
-        # The outermost loop: kube-scheduler must get an answer, and the service must go on.
+        # The outermost handler: kube-scheduler must get a response, and the service must go on.
         return _internal_error(service, asked.verb, error)
 
 
@@ -181,7 +181,7 @@ def _internal_error(service: Service, verb: str, error: Exception) -> web.Respon
 
 async def _body(request: web.Request, limit: int) -> bytes:
     said = request.content_length or 0
-    if said > limit:  # nobody need wait for it
+    if said > limit:  # the body need not be read
         raise web.HTTPRequestEntityTooLarge(limit, said)
     connection = request.protocol
     if not isinstance(connection, Connection):
@@ -193,7 +193,7 @@ async def _body(request: web.Request, limit: int) -> bytes:
 
 
 def _refusal(service: Service, verb: str, status: int, problem: str) -> web.Response:
-    line = " ".join(problem.split())  # names in a problem are the caller's, line ends and all
+    line = " ".join(problem.split())  # names come from the caller and may contain line breaks
     service.journal.refused(verb, status, line)
     headers = _RETRY_AFTER.get(status)
     return web.Response(status=status, text=f"reprieve: {line}\n", headers=headers)

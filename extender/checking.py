@@ -1,4 +1,4 @@
-"""Whether a configuration can be served: what its fields say together, and what they point to."""
+"""Validation of a configuration before it is served: fields together, and the files they name."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
 
 
 def served_config(path: Path | None, given: Mapping[str, Any], clock: Clock) -> Config:
-    """Read the configuration that is to be served; ``given`` are fields that flags say.
+    """Return the configuration from ``path``, overridden by ``overrides``, the fields set by flags.
 
-    Raises ConfigError with all faults; the clock says whether certificates are valid.
+    Raise ConfigError with all errors. Certificates are validated at the clock's time.
     """
     read = ReadConfig(Config()) if path is None else read_config(path)
     config = msgspec.structs.replace(read.value, **given)
@@ -49,9 +49,9 @@ def served_config(path: Path | None, given: Mapping[str, Any], clock: Clock) -> 
 
 
 def served_faults(config: Config, now: float, place: Callable[[str], str]) -> Iterator[str]:
-    """Say what keeps a configuration from being served, line by line.
+    """Yield one line for each error that keeps a configuration from being served.
 
-    ``place`` says where a field was written; ``now`` is in epoch seconds.
+    ``locate`` returns a field with its source, a file or a flag. ``now`` is in epoch seconds.
     """
     yield from (place(fault) for fault in (*_host_faults(config.host), *filter_faults(config)))
     try:
@@ -75,12 +75,12 @@ def _host_faults(host: str) -> Iterator[str]:
 def _is_host(host: str) -> bool:
     try:
         return b"\0" not in host.encode("idna")
-    except UnicodeError:  # a label that is empty, too long, or of characters that none may have
+    except UnicodeError:  # a label is empty, too long, or has invalid characters
         return False
 
 
 def plain_faults(config: Config, place: Callable[[str], str]) -> Iterator[str]:
-    """Say if anybody could listen in where nobody asked for that."""
+    """Yield an error if plain HTTP is served beyond loopback without ``allowPlainHTTP``."""
     if config.tls is None and not config.allow_plain_http and not is_loopback(config.host):
         yield (
             f"{place('host')}: {config.host} is no loopback address, and there is no tls; expected "
@@ -89,7 +89,7 @@ def plain_faults(config: Config, place: Callable[[str], str]) -> Iterator[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host."""
+    """Return whether a host is a loopback address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -116,7 +116,7 @@ def _tracing_faults(tracing: Tracing | None) -> Iterator[str]:
             "user or password"
         )
     try:
-        import extender.telemetry  # noqa: F401 - who needs it, loads it
+        import extender.telemetry  # noqa: F401 - loaded only if tracing is configured
     except ImportError:
         yield (
             "tracing: needs OpenTelemetry, which is not installed; expected "

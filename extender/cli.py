@@ -1,7 +1,7 @@
-"""The commands that need no fakeapi: ``serve``, ``explain``, ``advise`` and ``record``.
+"""The commands that do not need fakeapi: ``serve``, ``explain``, ``advise`` and ``record``.
 
-:func:`build` gives the command line; whoever has an embedded cluster to offer passes in how to
-start one. Every mistake of the user ends with exit code 2 and one line on stderr.
+:func:`build_command_line` returns the typer application; its argument starts the embedded cluster
+of ``serve --embedded``. A usage error exits with code 2 and one line on stderr.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from policies.upstream import UnknownReleaseError, release
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A cluster in this process, a journal, and what to tell once the extender is served."""
+    """A cluster in this process, a decision log, and a callback for when the extender is served."""
 
     transport: Transport
     journal: Journal
@@ -81,7 +81,7 @@ class Embedded:
 
 
 Embed = Callable[[str], AbstractAsyncContextManager[Embedded]]
-"""Starts a shipped cluster by its scenario's name; raises ConfigError."""
+"""Starts the cluster of a shipped scenario by name; raises ConfigError."""
 
 USER_ERRORS = (
     CertificateError,
@@ -98,7 +98,7 @@ USER_ERRORS = (
 
 
 def build(embed: Embed) -> typer.Typer:
-    """Build the command line; ``embed`` starts the cluster that ``serve --embedded`` names."""
+    """Return the command line; ``embed`` starts the cluster that ``serve --embedded`` names."""
     app = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
@@ -126,7 +126,7 @@ def build(embed: Embed) -> typer.Typer:
 
 
 def run(app: typer.Typer) -> None:
-    """Run a command line; the user's mistakes become one line on stderr and exit code 2."""
+    """Run a command line; a usage error prints one line on stderr and exits with code 2."""
     log_to_stderr()
     try:
         code = app(prog_name="reprieve", standalone_mode=False)
@@ -142,7 +142,7 @@ def run(app: typer.Typer) -> None:
 def _check_config(
     file: Annotated[Path, typer.Argument(metavar="F", help="A configuration file, as for serve.")],
 ) -> None:
-    """Say everything that is wrong with a configuration, without starting."""
+    """Validate a configuration file, and print all of its errors."""
     served_config(file, {}, SystemClock())
     print(f"{file}: can be served")  # noqa: T201 - the answer
 
@@ -153,10 +153,10 @@ def _explain_filter(
     config: ConfigFile = None,
     upstream: Upstream = None,
     filters: FilterNames = None,
-    now: Now = None,  # noqa: ARG001 - filtering does not depend on time; the flag is for all explains
+    now: Now = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
     output: OutputForm = None,
 ) -> None:
-    """Show on which nodes a pod fits now, and why not on the others."""
+    """Show the nodes on which a pod fits now, and why each other node is rejected."""
     rules = _rules(config, upstream, filters)
     files = load_cluster(cluster, rules.release)
     decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
@@ -177,10 +177,10 @@ def _explain_preempt(
         typer.Option("--nodes", metavar="a,b", help="Try these nodes instead of finding them."),
     ] = None,
     filters: FilterNames = None,
-    now: Now = None,  # noqa: ARG001 - no rule of preemption depends on the time yet
+    now: Now = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
     output: OutputForm = None,
 ) -> None:
-    """Show who would be preempted for a pod, who is spared, and why."""
+    """Show which pods would be preempted for a pod, which are reprieved, and why."""
     rules = _rules(config, upstream, filters, policy)
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
@@ -205,7 +205,7 @@ def _explain_scaledown(
     now: Now = None,
     output: OutputForm = None,
 ) -> None:
-    """Show which pods a ReplicaSet would delete first, and why."""
+    """Show which pods a ReplicaSet would delete first when it is scaled down, and why."""
     replicas = load_replicas(cluster, replicaset, delete)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
     decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
@@ -278,7 +278,7 @@ async def _serve(
             transport = await connect(server, kubeconfig)
             stack.push_async_callback(transport.close)
         journal = None if inside is None else inside.journal
-        # Jitter only: nothing that is decided depends on it.
+        # Used for jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         try:
             extender = await stack.enter_async_context(
@@ -286,8 +286,8 @@ async def _serve(
             )
         except OSError as error:
             raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
-        stop = told_to_stop()  # before the line that invites others to send the signal
-        print(f"listening on {extender.url}", flush=True)  # noqa: T201 - promised on stdout
+        stop = told_to_stop()  # before the line that tells a parent process that the server is up
+        print(f"listening on {extender.url}", flush=True)  # noqa: T201 - part of the interface
         if inside is not None:
             await inside.tell(extender)
         sparing = asyncio.create_task(
@@ -300,7 +300,7 @@ async def _serve(
 def _rules(
     config: Path | None, upstream: str | None, filters: str | None, policy: str | None = None
 ) -> Rules:
-    """Put together what an explanation follows: the configuration, unless a flag says otherwise."""
+    """Return the rules of an explanation: the configuration's, overridden by flags."""
     settings = Config() if config is None else load_config(config)
     known = filters_of(settings)
     return Rules(

@@ -1,12 +1,12 @@
-"""The live cluster: informer events and our own promises folded into the current snapshot.
+"""The scheduler cache: watched objects and assumed preemptions as the current snapshot.
 
-Each kind of object has a sink that an informer feeds. A change marks the nodes that it touches;
-:meth:`LiveCluster.snapshot` rebuilds only those and shares everything else with the snapshot
-before, which stays valid for whoever still holds it. Nothing here awaits, so a decision never sees
-half a change.
+Each kind has an object store that a reflector fills. A change marks the nodes that it concerns as
+stale; :meth:`SchedulerCache.snapshot` rebuilds only those and shares all else with the previous
+snapshot, which stays valid for its holders. No method awaits, so a decision never sees a partial
+change.
 
-A broken object is set aside with one warning. A broken pod that occupies a node leaves a mark on it
-(``NodeState.unreadable``), because what is free there is no longer known.
+An object that cannot be decoded is skipped with one warning. If it is a pod that occupies a node,
+the node is marked (``NodeState.unreadable``), because its free resources are no longer known.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ Follow = Callable[[Snapshot, Collection[str]], None]
 
 
 def _heed_nothing(_snapshot: Snapshot, _changed: Collection[str]) -> None:
-    """Follow nothing."""
+    """Ignore a new snapshot."""
 
 
 def _do_nothing() -> None:
-    """Hear nothing."""
+    """Ignore a change of storage objects."""
 
 
 class LiveCluster:
-    """The cluster as the watches and our own answers have shown it so far.
+    """The state of the cluster by its watches and by our own answers, like upstream's cache.
 
-    ``monotonic`` gives seconds; promises expire by it. ``follow`` is told of each new snapshot, and
-    which of its nodes differ from the one before; ``storage_changed``, of what stands behind
-    volumes and device claims, at once.
+    ``monotonic`` returns seconds; assumed preemptions expire by it. ``on_snapshot`` is called with
+    each new snapshot and the names of the nodes that differ from the previous one.
+    ``on_storage_change`` is called at once when an object behind a volume or a device claim
+    changes.
     """
 
     def __init__(
@@ -71,11 +72,11 @@ class LiveCluster:
 
     @property
     def promises(self) -> int:
-        """How many of our answers the watch has not shown yet."""
+        """The number of assumed preemptions that the watch has not confirmed yet."""
         return len(self._overlay)
 
     def sizes(self) -> Mapping[str, int]:
-        """Count the objects known, by kind."""
+        """Return the number of known objects by kind."""
         return {
             "nodes": len(self.nodes.by_key),
             "pods": len(self.pods.by_key),
@@ -85,11 +86,11 @@ class LiveCluster:
         }
 
     def promise(self, promise: Promise) -> None:
-        """Remember an answer until the watch shows it or its deadline passes."""
+        """Assume a preemption until the watch confirms it or its deadline passes."""
         self._touch(self._overlay.promise(promise))
 
     def snapshot(self) -> Snapshot:
-        """Return the current state; the same object as before if nothing has changed."""
+        """Return the current snapshot; the same object as before if nothing has changed."""
         self._touch(self._overlay.expire(self._monotonic()))
         if self._changed:
             changed = frozenset(self._stale)
@@ -120,7 +121,10 @@ class LiveCluster:
         )
 
     def _repelling(self, states: Mapping[str, NodeState]) -> tuple[Pod, ...]:
-        """Return the repelling pods on known nodes; the same tuple if neither has changed."""
+        """Return the pods with required anti-affinity on known nodes.
+
+        It is the same tuple as before if neither these pods nor the set of nodes has changed.
+        """
         view, before = self.pods.repelling(), self._states
         same_nodes = all((name in states) == (name in before) for name in self._stale)
         if view is self._repelling_seen and same_nodes:

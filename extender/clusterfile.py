@@ -1,4 +1,4 @@
-"""A cluster read from files: the same objects through the same decoders as from an API server."""
+"""A cluster from files: the same objects and decoders as from an API server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SYSTEM_CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterFiles:
-    """What the files hold, as far as decisions need it."""
+    """The objects of the files, as far as decisions read them."""
 
     snapshot: Snapshot
     priority_classes: Mapping[str, PriorityClass]
@@ -55,7 +55,10 @@ class _AskingPod(msgspec.Struct):
 
 
 def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
-    """Read all files together. Raises ManifestError; a broken object is skipped with a warning."""
+    """Read all files as one cluster. Raise ManifestError.
+
+    An object that cannot be decoded is skipped with a warning.
+    """
     manifests = [manifest for path in paths for manifest in read_manifests(path)]
     cluster = LiveCluster(monotonic=lambda: 0.0)
     cluster.namespaces.replace(of_kind(manifests, "Namespace", decode_namespace))
@@ -67,8 +70,8 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
     classes = priority_classes(manifests)
 
     def read_pod(raw: bytes) -> Pod:
-        # A pod that runs was admitted already. Only what was written by hand may lack the priority
-        # of the class that it names; naming none as well, it counts as upstream counts it, as 0.
+        # A running pod has passed admission. Only a pod from a hand-written file may lack the
+        # priority of the class that it names; without a class, its priority is 0, as upstream.
         pod = _pod(raw, release)
         named = _asked(raw).priorityClassName
         return _admitted(pod, raw, classes) if named in classes else pod
@@ -78,7 +81,7 @@ def load_cluster(paths: Iterable[str], release: Release) -> ClusterFiles:
 
 
 def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClass]:
-    """Return the PriorityClasses by name, with those that every cluster has."""
+    """Return the PriorityClasses by name, with the two system classes of every cluster."""
     found = of_kind(manifests, "PriorityClass", decode_priority_class)
     return {
         **_SYSTEM_CLASSES,
@@ -87,16 +90,16 @@ def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClas
 
 
 def priority_of_class(raw: bytes, classes: Mapping[str, PriorityClass]) -> int | None:
-    """Return what a running pod's class says if the pod itself says nothing."""
+    """Return the priority of a pod's class if the pod has none of its own, otherwise None."""
     asked = _asked(raw)
     named = classes.get(asked.priorityClassName or "")
     return named.value if named is not None and asked.priority is None else None
 
 
 def _load_storage(tables: StorageTables, manifests: Sequence[Manifest]) -> None:
-    """Fill the tables; of a kind that the files say nothing of, nothing is known.
+    """Fill the storage stores; a kind without an object in the files counts as unknown.
 
-    Of attachments and drivers that heed it there may well be none.
+    CSIDriver and VolumeAttachment always count as listed, since a cluster may have none of them.
     """
     kinds = {manifest.kind for manifest in manifests} | {"CSIDriver", "VolumeAttachment"}
 
@@ -114,9 +117,9 @@ def _load_storage(tables: StorageTables, manifests: Sequence[Manifest]) -> None:
 
 
 def load_pod(path: str, cluster: ClusterFiles, release: Release) -> Pod:
-    """Read the one pod to decide on, with the priority that admission would give it.
+    """Return the only pod of a file, with the priority that admission would set.
 
-    Raises ManifestError, also if the pod cannot be read.
+    Raise ManifestError, also if the pod cannot be decoded.
     """
     pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
     if len(pods) != 1:
@@ -137,13 +140,13 @@ def load_pod(path: str, cluster: ClusterFiles, release: Release) -> Pod:
 
 
 def _pod(raw: bytes, release: Release) -> Pod:
-    """Read a pod; one written by hand has no UID, and as pods are told apart by it, gets one."""
+    """Decode a pod; one without a UID gets its key as UID, since pods are identified by it."""
     pod = decode_written_pod(raw, release)
     return pod if pod.uid else replace(pod, uid=pod.key)
 
 
 def _admitted(pod: Pod, raw: bytes, classes: Mapping[str, PriorityClass]) -> Pod:
-    """Do as the Priority admission plugin: a pod without a priority gets that of its class."""
+    """Apply the Priority admission plugin: a pod without a priority gets that of its class."""
     asked = _asked(raw)
     if asked.priority is not None:
         return pod

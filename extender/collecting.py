@@ -1,18 +1,18 @@
-"""The garbage collector in a process that knows a large cluster: all of it is looked at seldom.
+"""Python's garbage collector in a process that caches a large cluster: rare full collections.
 
-A full collection looks at every object, and over a large cluster it holds up an answer for half a
-second. What caches hold stays for long, and goes without help when it goes: nothing in it refers to
-itself in a circle. So it is taken out of the collector's sight, for the whole process.
+A full collection visits every object; over a large cluster it delays an answer by half a second.
+Cached objects live long and contain no reference cycles, so reference counting frees them. They are
+therefore frozen (``gc.freeze``) for the whole process.
 
-But a circle out of sight is garbage for ever once it is let go. Most things that are under way are
-such circles: a connection and its transport, an error and the frames that it came through. So
+A frozen reference cycle is never freed. Most objects of a request in progress are such cycles: a
+connection and its transport, an error and its frames. So
 
-- things are taken out of sight when nothing is under way, if such a moment comes soon;
-- what has come since then is left in sight until there is so much of it that looking at it takes
-  long: what ends before that is found, as garbage is everywhere;
-- when half as much has been added as was out of sight at first, everything is brought back, looked
-  at once, and taken out of sight again. That ends what was lost. Each new object has then paid for
-  two old ones, however often the cluster is replaced.
+- objects are frozen when no request is in progress, if that happens soon;
+- newer objects stay unfrozen until they are so many that a collection takes long; cycles that end
+  before that are collected as usual;
+- when half as many objects have been added as were frozen at first, everything is unfrozen,
+  collected once, and frozen again, which frees frozen cycles. The cost is two old objects visited
+  for each new one, however often the cluster is replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Final
 from extender.kube.clock import Clock
 
 MANY: Final = 50_000
-"""So many objects are looked at in ten to twenty milliseconds."""
+"""A collection visits this many objects in ten to twenty milliseconds."""
 
 LOOK_SECONDS: Final = 60.0
 _PATIENCE_SECONDS: Final = 10.0
@@ -32,19 +32,19 @@ _GLANCE_SECONDS: Final = 0.05
 
 
 def always() -> bool:
-    """Be idle at any time."""
+    """Return True: the process counts as idle at any time."""
     return True
 
 
 class OutOfSight:
-    """What the collector does not look at: first all there is, then ``many`` objects at a time."""
+    """Frozen objects: first all that exist, then at least ``threshold`` more at a time."""
 
     def __init__(self, many: int = MANY) -> None:
         self._many = many
         self._hide_all()
 
     def look(self) -> None:
-        """Collect what is in sight; if much is left of it, take it out of sight, too."""
+        """Collect the objects that are not frozen; freeze the rest if there are ``threshold``."""
         gc.collect()
         come = len(gc.get_objects())
         if come < self._many:
@@ -57,7 +57,7 @@ class OutOfSight:
         self._hide_all()
 
     def _hide_all(self) -> None:
-        """Collect everything, and take what is left out of sight."""
+        """Collect everything, and freeze the rest."""
         gc.collect()
         gc.freeze()
         self._first, self._added = gc.get_freeze_count(), 0
@@ -69,11 +69,11 @@ async def spare_collections(
     idle: Callable[[], bool] = always,
     look_seconds: float = LOOK_SECONDS,
 ) -> None:
-    """Keep the collector from looking at the cluster again and again, until cancelled.
+    """Keep the objects of the caches out of garbage collections, until cancelled.
 
-    Begins when ``synced`` returns: when the caches have had their first lists. ``idle`` tells
-    whether nothing is under way now; who never is gets it done all the same. Every
-    ``look_seconds`` it is seen to that about MANY objects at most are left to be looked at.
+    Start when ``synced`` returns, which is when the caches have their first lists. ``is_idle``
+    returns whether no request is in progress; if it stays False, objects are frozen after a
+    timeout. Every ``interval_seconds`` objects are frozen if FREEZE_THRESHOLD or more are not.
     """
     await synced()
     await _idle_moment(idle, clock)
@@ -85,7 +85,7 @@ async def spare_collections(
 
 
 async def _idle_moment(idle: Callable[[], bool], clock: Clock) -> None:
-    """Return when nothing is under way, or when that has been waited for in vain."""
+    """Return when no request is in progress, or after ten seconds."""
     latest = clock.monotonic() + _PATIENCE_SECONDS
     while not idle() and clock.monotonic() < latest:
         await clock.sleep(_GLANCE_SECONDS)

@@ -1,48 +1,48 @@
-"""What the extender is told by its configuration file, and the policies that people write.
+"""The configuration file of the extender, and policy files.
 
-A configuration, with every field optional and these defaults::
+A configuration; every field is optional and has this default::
 
     host: 127.0.0.1
     port: 8888
-    pathPrefixes: []          # serve the verbs below these paths, too
+    pathPrefixes: []          # the verbs are also served below these paths
     bodyLimitMiB: 64
     policy: kube-scheduler    # a built-in policy or a file
     search: offered           # or: cluster
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
-    promiseSeconds: 30        # how long an answer is remembered that the watch does not confirm
-    managedResources: []      # as in kube-scheduler's configuration, its extender's entry
-    pluginConfig: []          # as in kube-scheduler's configuration, its profile
+    promiseSeconds: 30        # an assumed preemption expires then unless the watch confirms it
+    managedResources: []      # as in the extender's entry of KubeSchedulerConfiguration
+    pluginConfig: []          # as in a profile of KubeSchedulerConfiguration
     tls:                      # by default none: plain HTTP, on loopback only
-      certificate: ""         # files, PEM, read again when they change
+      certificate: ""         # PEM files, reloaded when they change
       key: ""
-      clientCA: ""            # whose clients are served; by default all are
-      allowedClientNames: []  # only these; by default all that clientCA certifies
-    allowPlainHTTP: false     # elsewhere than on loopback
+      clientCA: ""            # client certificates must be signed by it; by default none is needed
+      allowedClientNames: []  # by default all clients that clientCA certifies
+    allowPlainHTTP: false     # on addresses other than loopback
     limits:
-      connections: 256        # calls under way; of connections there are twice as many at most
+      connections: 256        # concurrent calls; connections are limited to twice as many
       headerKiB: 32
       headerSeconds: 10       # from the first byte of a request, or of a TLS handshake
       bodySeconds: 30
       idleSeconds: 120        # between requests
     deadlineMilliseconds: {filter: 200, preempt: 200}
-    queueLimit: 64            # calls that wait for their turn
-    staleSeconds: 180         # how long the API server may be silent
-    degraded:                 # what is answered then: error, veto or echo (docs/operations.md)
+    queueLimit: 64            # calls in the queue
+    staleSeconds: 180         # the cluster is stale if the API server is silent for longer
+    degraded:                 # the fallback: error, veto or echo (docs/operations.md)
       late: {filter: error, preempt: error}
       stale: {filter: error, preempt: error}
       overloaded: {filter: error, preempt: error}
-    watchSilenceSeconds: 90   # when a silent watch is opened anew
-    shutdownDelaySeconds: 0   # between the end of readiness and the end of listening
+    watchSilenceSeconds: 90   # a watch that is silent for so long is restarted
+    shutdownDelaySeconds: 0   # from not being ready to closing the socket
     decisionsKept: 256        # for GET /decisions
-    events: false             # tell preemptors and victims by Kubernetes Events
+    events: false             # record Kubernetes Events on preemptors and victims
     tracing:                  # by default none; needs the extra "otel"
       endpoint: ""            # an OTLP/HTTP collector: http://127.0.0.1:4318/v1/traces
       serviceName: reprieve
-      sampleRatio: 1          # of the calls that come without a trace; the others bring their say
-      timeoutSeconds: 5       # for a batch of spans, tries included
+      sampleRatio: 1          # of calls without a parent trace; others follow their parent
+      timeoutSeconds: 5       # for a batch of spans, retries included
 
-Two tell what kube-scheduler's own configuration changes about its filters
-(extender.plugin_config says what is read)::
+Two fields repeat what KubeSchedulerConfiguration changes about the filters
+(extender.config.plugin_args lists the fields that are read)::
 
     managedResources:
     - {name: example.com/license, ignoredByScheduler: true}
@@ -53,10 +53,10 @@ Two tell what kube-scheduler's own configuration changes about its filters
         defaultConstraints:
         - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
 
-A policy is made of kube-scheduler's named criteria in an order of your own, and of guards::
+A policy consists of kube-scheduler's named criteria, in any order, and of guards::
 
     name: spare-the-control-plane
-    victims: [highest priority, earliest start]      # who is reprieved first
+    victims: [highest priority, earliest start]      # reprieved first
     candidates: [fewest victims, fewest PDB violations]
     protect:
     - name: system namespaces
@@ -96,9 +96,9 @@ T = TypeVar("T")
 
 
 class ConfigError(ValueError):
-    """A configuration or policy is wrong.
+    """A configuration or policy is invalid.
 
-    Each of ``faults``, and each line of the text, names file, field and what was expected.
+    Each of ``errors``, and each line of the text, names file, field and what was expected.
     """
 
     def __init__(self, *faults: str) -> None:
@@ -106,17 +106,17 @@ class ConfigError(ValueError):
         self.faults = faults
 
 
-_LONGEST = 1e9  # seconds; what has no end (.inf) is no time
+_LONGEST = 1e9  # seconds; rejects .inf
 _Positive = Annotated[float, msgspec.Meta(gt=0, le=_LONGEST)]
 _Span = Annotated[float, msgspec.Meta(ge=0, le=_LONGEST)]
 
 
 class _Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """A part of the configuration; without any fields, all of its defaults."""
+    """A section of the configuration; an empty one has all of its defaults."""
 
 
 class Tls(_Part, frozen=True):
-    """Files of PEM blocks; ``client_ca`` "" asks clients for nothing."""
+    """PEM files for serving; ``client_ca`` "" requests no client certificates."""
 
     certificate: Annotated[str, msgspec.Meta(min_length=1)]
     key: Annotated[str, msgspec.Meta(min_length=1)]
@@ -125,7 +125,7 @@ class Tls(_Part, frozen=True):
 
 
 class Limits(_Part, frozen=True):
-    """What a client may take of us; ``idle_seconds`` is the pause between its requests."""
+    """Limits on connections and requests; ``idle_seconds`` is the time between requests."""
 
     connections: Annotated[int, msgspec.Meta(ge=1)] = 256
     header_kib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(default=32, name="headerKiB")
@@ -135,21 +135,21 @@ class Limits(_Part, frozen=True):
 
 
 class Deadlines(_Part, frozen=True):
-    """How long a call may take us, by verb, in milliseconds."""
+    """The deadline of a call by verb, in milliseconds."""
 
     filter: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
     preempt: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
 
 
 class Substitutes(_Part, frozen=True):
-    """What is answered in place of a decision, by verb."""
+    """The fallback answer by verb."""
 
     filter: Substitute = Substitute.ERROR
     preempt: Substitute = Substitute.ERROR
 
 
 class Degraded(_Part, frozen=True):
-    """What is answered when no decision can be, by what is the matter."""
+    """The fallback answers by the reason why no decision can be made."""
 
     late: Substitutes = Substitutes()
     stale: Substitutes = Substitutes()
@@ -157,7 +157,7 @@ class Degraded(_Part, frozen=True):
 
 
 class Tracing(_Part, frozen=True):
-    """Where traces are sent, and of how many calls."""
+    """The endpoint of traces, and the ratio of calls that are sampled."""
 
     endpoint: Annotated[str, msgspec.Meta(min_length=1)]
     service_name: Annotated[str, msgspec.Meta(min_length=1)] = "reprieve"
@@ -194,7 +194,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     tracing: Tracing | None = None
 
 
-# A key that is misspelt or null would leave a selector empty, and an empty one matches every pod.
+# Strict: a misspelt or null key would leave the selector empty, and that matches every pod.
 class _Expression(msgspec.Struct, forbid_unknown_fields=True):
     key: str
     operator: str
@@ -219,7 +219,7 @@ class _Protection(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
-    """A policy as people write it, by the names of its criteria."""
+    """A policy file: criteria by name, and guards."""
 
     name: str
     victims: tuple[str, ...] = tuple(POD_CRITERIA)
@@ -228,7 +228,7 @@ class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_config(path: Path) -> Config:
-    """Read a configuration file for its rules. Raises ConfigError."""
+    """Return a configuration file with valid filters. Raise ConfigError."""
     read = read_config(path)
     faults = (*read.faults, *(f"{path}: {fault}" for fault in filter_faults(read.value)))
     if faults:
@@ -237,7 +237,7 @@ def load_config(path: Path) -> Config:
 
 
 class ReadConfig(NamedTuple):
-    """What could be read of a file, a line for each fault, and the fields that are lost by one."""
+    """The valid part of a file, one line for each error, and the fields that are left out."""
 
     value: Config
     faults: tuple[str, ...] = ()
@@ -245,9 +245,9 @@ class ReadConfig(NamedTuple):
 
 
 def read_config(path: Path) -> ReadConfig:
-    """Read what can be read of a configuration file; what is at fault has its default.
+    """Return the valid part of a configuration file; an invalid field has its default.
 
-    Raises ConfigError if nothing can be read.
+    Raise ConfigError if nothing can be read.
     """
     document, faults = _document(path)
     sifted = sift(document, Config)
@@ -258,7 +258,7 @@ def read_config(path: Path) -> ReadConfig:
 
 
 def filter_faults(config: Config) -> tuple[str, ...]:
-    """Return what is wrong with what changes kube-scheduler's filters."""
+    """Return the errors of the fields that change kube-scheduler's filters."""
     try:
         filters_of(config)
     except ConfigError as error:
@@ -267,7 +267,7 @@ def filter_faults(config: Config) -> tuple[str, ...]:
 
 
 def filters_of(config: Config) -> tuple[Filter, ...]:
-    """Return kube-scheduler's filters as its configuration changes them. Raises ConfigError."""
+    """Return kube-scheduler's filters as the configuration changes them. Raise ConfigError."""
     try:
         return configured(settings_of(config.managed_resources, config.plugin_config))
     except FieldError as error:
@@ -275,7 +275,7 @@ def filters_of(config: Config) -> tuple[Filter, ...]:
 
 
 def find_policy(name_or_path: str) -> Policy:
-    """Return a built-in policy by its name, or read one from a file. Raises ConfigError."""
+    """Return a built-in policy by its name, or a policy from a file. Raise ConfigError."""
     if name_or_path in POLICIES:
         return POLICIES[name_or_path]
     path = Path(name_or_path)
@@ -301,7 +301,7 @@ def find_policy(name_or_path: str) -> Policy:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # no file could have such a name
+    except OSError:  # the name is not a valid path
         return False
 
 

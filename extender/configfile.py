@@ -1,7 +1,6 @@
-"""A file that a person wrote: one YAML document, in which each key stands once.
+"""Strict decoding of a configuration file: one YAML document without duplicate keys.
 
-Of a key that is written twice YAML readers take the last, so that half of what stands in the file
-would be void without a word.
+YAML parsers take the last value of a duplicate key, so the other value would be ignored silently.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ _Place = tuple[str, ...]
 
 
 class ConfigFileError(ValueError):
-    """A file holds no document; the text says why, without the file's name."""
+    """A file holds no document; the text has the reason, without the name of the file."""
 
 
 class _Document:
-    """The nodes of a document, each looked at once, however many aliases lead to it."""
+    """Finds the duplicate keys of a document; visits each node once, despite aliases."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
     def faults(self, node: yaml.Node, place: _Place) -> Iterator[str]:
-        """Say which keys are written twice, each with its place."""
+        """Yield one line for each duplicate key, with its path and line numbers."""
         if id(node) in self._seen:
             return
         self._seen.add(id(node))
@@ -48,9 +47,9 @@ class _Document:
 
 
 def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
-    """Read a file's only document (None if it is empty), and a line for each key written twice.
+    """Return the only document of a file (None if empty), and one line for each duplicate key.
 
-    Raises ConfigFileError.
+    Raise ConfigFileError.
     """
     try:
         loader = yaml.CSafeLoader(path.read_bytes().decode("utf-8-sig"))

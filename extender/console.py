@@ -1,4 +1,4 @@
-"""What every command line of the project says on stderr: its log, and what it refuses."""
+"""What all commands print on stderr: the log and usage errors."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import structlog
 
 
 def say(line: str) -> None:
-    """Say a line on stderr, where it is in nobody's way: stdout may be an answer."""
-    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - the command line's voice
+    """Print a line on stderr, since stdout may hold an answer."""
+    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - output of the command line
 
 
 def refuse(*problems: str) -> NoReturn:
-    """Say in one line each what the user got wrong, and exit with 2."""
+    """Print one line for each usage error, and exit with 2."""
     for problem in problems:
         say(" ".join(problem.split()))
     sys.exit(2)
 
 
 def log_to_stderr() -> None:
-    """Send the log, one JSON line for each event, to stderr: stdout belongs to the commands."""
+    """Send the log to stderr, one JSON line for each event; stdout is for the commands."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

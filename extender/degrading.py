@@ -1,15 +1,15 @@
-"""What is answered when no decision can be: too late, on a stale cluster, or too much asked.
+"""The fallback policy: the answer to a call when no decision can be made.
 
-    case        when                                              looked at
-    late        the verb's deadline has passed since the header   at its turn, and between nodes
-    stale       the API server is silent for too long             at its turn
+    reason      condition                                         evaluated
+    late        the verb's deadline has passed since the header   when dequeued, and between nodes
+    stale       the API server is silent for too long             when dequeued
     overloaded  too many calls wait                               on arrival
 
-The configuration says for each case and verb what stands in. An *error* leaves it to
-kube-scheduler, whose configuration says whether the extender is ignorable. A *veto* refuses every
-node for now, so that the pod waits and is tried again. An *echo* steps aside: every node that was
-asked about fits, every victim that was offered goes. Neither is a decision: none of it is counted
-as one, nor remembered.
+The configuration has a fallback for each reason and verb. An *error* leaves the result to
+kube-scheduler, whose configuration has the extender ignorable or not. A *veto* refuses every node
+for now, so that the pod waits and is retried. An *echo* passes the request through: every node of
+it is feasible, and every candidate keeps its victims. A fallback is not a decision: it is neither
+counted as one nor assumed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from extender.verdict import Substitute
 
 
 class Case(Enum):
-    """Why no decision can be answered."""
+    """Why no decision can be made."""
 
     LATE = "late"
     STALE = "stale"
@@ -33,14 +33,14 @@ class Case(Enum):
 
 
 class DegradedError(RuntimeError):
-    """No decision can be answered, and the configuration has an error stand in."""
+    """No decision can be made, and the configured fallback is an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """When a decision cannot be answered, and what stands in; seconds.
+    """The deadlines by verb in seconds, and the fallbacks by reason and verb.
 
-    What is not named has a deadline of 200 ms and an error standing in.
+    The default deadline is 200 ms, the default fallback an error.
     """
 
     deadlines: Mapping[str, float] = field(default_factory=dict)
@@ -48,22 +48,22 @@ class Degradation:
     substitutes: Mapping[tuple[Case, str], Substitute] = field(default_factory=dict)
 
     def deadline(self, verb: str) -> float:
-        """Return how long a call may take."""
+        """Return the deadline of a call, in seconds after its header."""
         return self.deadlines.get(verb, 0.2)
 
     def substitute(self, case: Case, verb: str) -> Substitute:
-        """Return what stands in."""
+        """Return the fallback for a reason and a verb."""
         return self.substitutes.get((case, verb), Substitute.ERROR)
 
     def stand_ins(self, verbs: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-        """Return all that may stand in for a decision: verb, case and answer."""
+        """Yield the labels of all configured fallbacks: verb, reason and fallback."""
         for verb in verbs:
             for case in Case:
                 yield verb, case.value, self.substitute(case, verb).value
 
 
 def degradation_of(config: Config) -> Degradation:
-    """Read the configuration."""
+    """Return the fallback policy of a configuration."""
     deadlines: dict[str, int] = structs.asdict(config.deadline_milliseconds)
     by_case = {
         Case.LATE: config.degraded.late,

@@ -1,4 +1,4 @@
-"""Decisions explained without a server: what would happen to this pod in this cluster, and why."""
+"""Documents of the filter, preempt and scale-down decisions that ``reprieve explain`` prints."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from policies.scaledown import ScaleDownDecision
 
 
 class UnknownNodeError(ValueError):
-    """A node is not in the cluster; the text says which, and where it was looked for."""
+    """A node is not in the cluster; the text names the node and the source of the cluster."""
 
 
 class RejectionDocument(TypedDict):
-    """Why a node was refused."""
+    """Why a node is rejected."""
 
     reason: str
     resolvable: bool
 
 
 class VictimDocument(TypedDict):
-    """A pod that goes."""
+    """A pod that is evicted."""
 
     namespace: str
     name: str
@@ -33,14 +33,14 @@ class VictimDocument(TypedDict):
 
 
 class CandidateDocument(TypedDict):
-    """Who goes on one node."""
+    """The victims on one node."""
 
     victims: list[VictimDocument]
     numPDBViolations: int
 
 
 class FilterDocument(TypedDict):
-    """What ``explain filter -o json`` prints."""
+    """The output of ``explain filter -o json``."""
 
     feasible: list[str]
     rejected: dict[str, RejectionDocument]
@@ -48,7 +48,7 @@ class FilterDocument(TypedDict):
 
 
 class PreemptDocument(TypedDict):
-    """What ``explain preempt -o json`` prints."""
+    """The output of ``explain preempt -o json``."""
 
     eligible: bool
     reason: str
@@ -63,7 +63,7 @@ class PreemptDocument(TypedDict):
 
 
 class PrecedenceDocument(TypedDict):
-    """Which criterion put a pod directly before another."""
+    """The criterion that ranks a pod directly before another."""
 
     pod: str
     ahead_of: str
@@ -71,7 +71,7 @@ class PrecedenceDocument(TypedDict):
 
 
 class ScaleDownDocument(TypedDict):
-    """What ``explain scaledown -o json`` prints."""
+    """The output of ``explain scaledown -o json``."""
 
     delete: list[str]
     order: list[str]
@@ -81,7 +81,10 @@ class ScaleDownDocument(TypedDict):
 def explain_preempt(
     pod: Pod, snapshot: Snapshot, rules: Rules, potential: Sequence[str] | None
 ) -> PreemptionDecision:
-    """Decide as kube-scheduler would: only if the pod fits nowhere, or among nodes given."""
+    """Decide a preemption as kube-scheduler does: only if the pod fits no node.
+
+    With ``potential`` nodes given, decide among these in any case.
+    """
     filtering = decide_filter(pod, snapshot, rules)
     if potential is None and filtering.feasible:
         return needless(filtering)
@@ -89,7 +92,10 @@ def explain_preempt(
 
 
 def known_nodes(names: Sequence[str], snapshot: Snapshot, place: str) -> Sequence[str]:
-    """Return ``names``, all of them nodes of the cluster in ``place``. Raises UnknownNodeError."""
+    """Return ``names`` if all are nodes of the snapshot; ``source`` is its origin.
+
+    Raise UnknownNodeError.
+    """
     unknown = next((name for name in names if name not in snapshot.nodes), None)
     if unknown is not None:
         raise UnknownNodeError(f"--nodes: no node {unknown!r} in {place}")
@@ -125,7 +131,7 @@ def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
 
 
 def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
-    """Return the JSON document of a decision on a ReplicaSet's pods."""
+    """Return the JSON document of a scale-down decision."""
     return {
         "delete": [replica.name for replica in decision.victims],
         "order": [replica.name for replica in decision.order],

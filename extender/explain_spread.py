@@ -1,4 +1,4 @@
-"""A WorkloadSpread explained without a server: what a controller and its webhooks would do now."""
+"""A WorkloadSpread explained from files: what its controller and its webhooks would do now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from policies.spreading.reconciling import Outcome, SpreadRules, reconcile
 
 
 class Operation(Enum):
-    """What is about to happen to a pod."""
+    """The operation on a pod."""
 
     CREATE = "create"
     DELETE = "delete"
@@ -29,7 +29,7 @@ class Operation(Enum):
 
 
 class AdmittedDocument(TypedDict):
-    """What becomes of a pod, and of the WorkloadSpread by it."""
+    """The result of admitting a pod: the mutated pod and the WorkloadSpread's status."""
 
     allowed: bool
     subset: str | None
@@ -52,14 +52,14 @@ class _SpreadDocument(TypedDict):
 
 
 class SpreadDocument(_SpreadDocument, total=False):
-    """What ``explain spread -o json`` prints; ``admitted`` only if a pod is given."""
+    """The output of ``explain spread -o json``; ``admitted`` only if a pod is given."""
 
     admitted: AdmittedDocument
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A pod that is about to come or go."""
+    """A pod, and the operation on it that is explained."""
 
     pod: SpreadPod
     document: Document
@@ -68,7 +68,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What a controller would do to a WorkloadSpread, and what its webhooks would answer."""
+    """The controller's result for a WorkloadSpread, and the answer of its webhooks."""
 
     written: WrittenSpread
     outcome: Outcome
@@ -81,9 +81,9 @@ class Explained:
 
 
 def ask(document: Document, namespace: str, operation: Operation) -> Question:
-    """Read the pod in question; one that says no namespace is of ``namespace``.
+    """Return the query about a pod; its namespace defaults to ``namespace``.
 
-    Raises ObjectError.
+    Raise ObjectError.
     """
     metadata = document.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
@@ -99,9 +99,9 @@ def explain_spread(
     question: Question | None = None,
     trial: Callable[[], Trial] | None = None,
 ) -> Explained:
-    """Look at the WorkloadSpread ``key`` once, and answer the question. Raises SpreadFileError.
+    """Reconcile the WorkloadSpread ``key`` once, and answer the query. Raise SpreadFileError.
 
-    ``trial`` gives the cluster that new pods are tried on; it is asked for only if one is tried.
+    ``simulation`` returns the scheduling simulation for a new pod; it is called only if needed.
     """
     written = files.spread(key)
     spread = written.spread

@@ -1,9 +1,8 @@
-"""Everything that is wrong with a document, not only the first of it.
+"""Strict decoding that reports all errors of a document, not only the first.
 
-msgspec stops at the first fault. So what it objects to is taken out of the document, and it is
-asked again, until nothing is left to object to. What then remains is read, too, so that one fault
-in a file hides no other. A document of which no field is known has but one fault: it is something
-else.
+msgspec stops at the first error. So the invalid field is removed from the document, and decoding is
+retried until no error is left. The remaining document is decoded as well, so that one error does
+not hide another. A document without any known field has a single error: it is of another kind.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _MISSING = re.compile(r"Object missing required field (.*)")
 
 
 class Sifted(msgspec.Struct, Generic[T], frozen=True):
-    """What could be read (None if nothing), and a line for each fault: its place, what is wrong.
+    """The decoded value (None if nothing is valid), and one line for each error, with its path.
 
-    ``lost`` are the fields of the document that were taken out whole.
+    ``invalid_fields`` are the top-level fields of the document that were removed.
     """
 
     value: T | None
@@ -35,7 +34,7 @@ class Sifted(msgspec.Struct, Generic[T], frozen=True):
 
 
 def sift(document: object, kind: type[T]) -> Sifted[T]:
-    """Read a decoded document as a struct, fault by fault; faults come as they are found."""
+    """Convert a document to a struct, and collect all errors in the order they are found."""
     sieve = _Sieve(document, kind)
     while True:
         try:
@@ -47,7 +46,7 @@ def sift(document: object, kind: type[T]) -> Sifted[T]:
 
 
 class _Sieve:
-    """A document, and what has been taken out of it; paths are those of the original."""
+    """A document, and the fields removed from it; paths are those of the original."""
 
     def __init__(self, document: object, kind: type) -> None:
         self.document: Any = document
@@ -57,11 +56,11 @@ class _Sieve:
 
     @property
     def lost(self) -> frozenset[str]:
-        """The fields of the document that were taken out whole."""
+        """The top-level fields of the document that were removed."""
         return frozenset(str(path[0]) for path in self._gone if len(path) == 1)
 
     def take_out(self, objection: str) -> bool:
-        """Note what is objected to, and take it out; False if that is the whole document."""
+        """Record an error, and remove the invalid field; False if that is the whole document."""
         problem, _, place = objection.partition(" - at ")
         place = place.removeprefix("key in ")
         path = _path(place)
@@ -84,12 +83,12 @@ class _Sieve:
         return True
 
     def _is_something_else(self) -> bool:
-        """Return whether not one field of the document is known: it is of another kind, then."""
+        """Return whether no field of the document is known, so that it is of another kind."""
         known = frozenset(_names(self._type, self.document, ()))
         return not self._gone and known.isdisjoint(self.document)
 
     def _original(self, path: _Path) -> _Path:
-        """Return a path as it was before elements of lists were taken out."""
+        """Return a path as it was before elements of lists were removed."""
         found: _Path = ()
         for step in path:
             if isinstance(step, int):
@@ -106,7 +105,7 @@ class _Sieve:
         return [step for step in inside if isinstance(step, int)]
 
     def _allowed(self, path: _Path) -> str:
-        """Say what could stand at a path, where that is one of a few names."""
+        """Return the allowed names at a path for an error message, "" if there are none."""
         names = _names(self._type, self.document, path)
         return f"; expected one of {', '.join(names)}" if names else ""
 
@@ -114,7 +113,7 @@ class _Sieve:
 def _path(place: str) -> _Path:
     found: list[str | int] = []
     for step in _STEP.finditer(place):
-        if step[0] == "[...]":  # which key of a mapping it was is not told
+        if step[0] == "[...]":  # msgspec does not name the key of a mapping
             break
         found.append(int(step[2]) if step[2] else step[1])
     return tuple(found)
@@ -164,7 +163,7 @@ def _names_inside(kind: inspect.Type, value: Any, step: str | int, rest: _Path) 
 
 
 def _plain(kind: inspect.Type, value: Any, path: _Path) -> inspect.Type:
-    """Take bounds off a type, and the other members off a union."""
+    """Return a type without its bounds, and of a union the member that applies."""
     if isinstance(kind, inspect.Metadata):
         return _plain(kind.type, value, path)
     if not isinstance(kind, inspect.UnionType):

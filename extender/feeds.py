@@ -1,8 +1,9 @@
-"""Which kinds are followed, how each is decoded, and which sink of the live cluster it fills.
+"""The watched kinds: how each is decoded, and which store of the scheduler cache it fills.
 
-Services and controllers are followed only if a filter is configured so that it reads them. What
-stands behind volumes and device claims is followed as far as the release's filters read it, and
-only if the server lets us: without it, the pods that it concerns are not judged.
+This is upstream's addAllEventHandlers (pkg/scheduler/eventhandlers.go). Services and controllers
+are watched only if a configured filter reads them. Objects behind volumes and device claims are
+watched as far as the release's filters read them, and only if the server permits it: without them,
+the pods that they concern are not evaluated.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _WORKLOADS = {
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where informers come from."""
+    """Builds reflectors of one client and one clock."""
 
     client: Client
     clock: Clock
@@ -76,10 +77,10 @@ def informers(
     silence_seconds: float | None = None,
     log: Any = None,
 ) -> dict[str, Feed]:
-    """Return the informers that keep ``cluster`` current, by the plural of what they follow.
+    """Return the reflectors that keep ``cluster`` current, by the plural of their resource.
 
-    A watch that is silent for ``silence_seconds`` (None: however long) is opened anew. They write
-    to ``log``, or to structlog's own.
+    A watch that is silent for ``silence_seconds`` is restarted (None: never). The reflectors log to
+    ``log``, by default to structlog's logger.
     """
     source = _Source(client, clock, rng, silence_seconds, log)
 

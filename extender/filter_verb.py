@@ -1,13 +1,13 @@
-"""The filter verb: which of the nodes that kube-scheduler sent the pod fits.
+"""The filter verb: which nodes of the request the pod fits.
 
-kube-scheduler asks only about nodes that passed its own filters, and its view is ahead of the
-watch. Where the two disagree, refusing a node for a pod that has left it already would make
-kube-scheduler preempt a second time; so a node is refused only if the pod fits it neither with the
-departing pods there nor without them, and a node that was sent as an object is taken as sent. The
-pods on nodes that were not sent count as well: they attract, repel and are spread. What stands
-behind volumes and device claims changes in the very moment that makes kube-scheduler ask (a claim
-was bound, a volume detached), so its word is taken there. Every refused node is named with its
-reason: one that is only dropped has no status, and preemption would skip it.
+kube-scheduler sends only nodes that passed its own filters, and its cache is ahead of our watch. If
+the two disagree, rejecting a node because of a pod that has left it already would make
+kube-scheduler preempt a second time. So a node is rejected only if the pod fits it neither with the
+terminating pods nor without them, and a node that was sent as an object is used as sent. Pods on
+nodes that were not sent count as well, for inter-pod affinity and topology spread. Objects behind
+volumes and device claims change at the very time of the call (a claim is bound, a volume detached),
+so kube-scheduler's result is accepted for these. Every rejected node is returned with its reason:
+kube-scheduler has no status for a node that is only dropped, and preemption would skip it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _read_node = tolerant("Node", decode_node)
 
 @dataclass(frozen=True, slots=True)
 class SentNode:
-    """A node as kube-scheduler sent it: the bytes to send back, and what could be read of them."""
+    """A node of the request: its bytes, which are sent back, and the decoded node."""
 
     raw: msgspec.Raw
     node: Node | Unreadable
@@ -46,9 +46,9 @@ class SentNode:
 
 @dataclass(frozen=True, slots=True)
 class FilterArgs:
-    """A decoded filter call; ``sent`` is None if the nodes came by name.
+    """A decoded filter call; ``sent`` is None if the nodes are given by name.
 
-    ``written`` are the names as they were sent, ready to be sent back.
+    ``raw_names`` is the JSON of the names, ready to be sent back.
     """
 
     pod: Pod
@@ -58,7 +58,7 @@ class FilterArgs:
 
 
 def decode(body: bytes, rules: Rules) -> FilterArgs:
-    """Read a filter call. Raises WireError, or ObjectError if the pod cannot be read."""
+    """Decode a filter call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = wire.decode_filter(body)
     pod = decode_pod(request.pod, rules.release)
     if request.names is not None:
@@ -68,11 +68,11 @@ def decode(body: bytes, rules: Rules) -> FilterArgs:
 
 
 def answer(args: FilterArgs, situation: Situation) -> Answer:
-    """Decide, and name the nodes that fit and why each other one does not.
+    """Return the feasible nodes, and the reason for each other one.
 
-    Raises OutOfTimeError if the situation's patience ends: half a filtering says nothing.
+    Raise OutOfTimeError if the context has no time left: a partial result is of no use.
     """
-    # Without its volumes and devices, no filter asks about them.
+    # The volume and device filters pass a pod without volumes and claims.
     pod = args.pod if args.pod.storage is None else replace(args.pod, storage=None)
     snapshot, engine = situation.snapshot, situation.engine
     if args.sent is None:
@@ -88,7 +88,7 @@ def answer(args: FilterArgs, situation: Situation) -> Answer:
 
 
 def veto(args: FilterArgs, why: str) -> bytes:
-    """Refuse every node for now: resolvably, so that preemption and retries go on."""
+    """Return an answer that rejects every node resolvably, so that preemption and retries go on."""
     by_name = args.sent is None
     result = wire.FilterResult(
         Nodes=None if by_name else wire.NodeList({}, []),
@@ -100,7 +100,7 @@ def veto(args: FilterArgs, why: str) -> bytes:
 
 
 def echo(args: FilterArgs) -> bytes:
-    """Let every node pass that was asked about, as it was sent."""
+    """Return an answer that passes every node of the request through, as it was sent."""
     names = None if args.sent is not None else args.written or tuple(args.names)
     nodes = None if args.sent is None else wire.NodeList({}, [sent.raw for sent in args.sent])
     return wire.encode(wire.FilterResult(nodes, names, {}, {}))
@@ -109,7 +109,7 @@ def echo(args: FilterArgs) -> bytes:
 def _unknown(
     names: Sequence[str], decision: FilterDecision, snapshot: Snapshot
 ) -> dict[str, Rejection]:
-    """Return the names that were asked about and that no node has."""
+    """Return a rejection for each name of the request that no node has."""
     if len(decision.feasible) + len(decision.rejected) == len(names):
         return {}
     return {name: _NOT_KNOWN for name in names if name not in snapshot.nodes}
@@ -118,9 +118,9 @@ def _unknown(
 def _as_sent(
     nodes: Iterable[SentNode], snapshot: Snapshot
 ) -> tuple[dict[str, NodeState], dict[str, Rejection]]:
-    """Return the state of each node that was sent, and those that cannot be judged with the reason.
+    """Return the state of each node that was sent, and a rejection of each that is not usable.
 
-    A node is taken as it was sent, with the pods that are known to be there.
+    The state has the node as it was sent, with the pods that the cache has on it.
     """
     states: dict[str, NodeState] = {}
     failed: dict[str, Rejection] = {}

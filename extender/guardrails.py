@@ -1,17 +1,17 @@
-"""The last look at a preempt answer, before kube-scheduler obeys it.
+"""Guardrails: the last check of a preempt answer before it is sent.
 
-kube-scheduler deletes whatever pods an extender names on a node it knows: it was seen to kill a pod
-of the preemptor's own priority. And one UID that it does not find voids the whole answer. So every
-entry must hold, whoever computed it:
+kube-scheduler deletes any pods that an extender names on a node it knows; it was observed to delete
+a pod of the preemptor's own priority. And one UID that it does not find makes it discard the whole
+answer. So every entry is validated, whichever code computed it:
 
-- the node is known, and every victim lives on it now;
+- the node is known, and every victim is on it now;
 - every victim has strictly lower priority than the preemptor, and no guard of the policy protects
   it;
-- victims stand most important first, since kube-scheduler reads the first one's priority as the
-  highest;
-- there is a victim at all, unless the release takes nodes without victims.
+- victims are ordered most important first, since kube-scheduler takes the first one's priority for
+  the highest;
+- there is at least one victim, unless the release accepts nodes without victims.
 
-An entry that fails is left out, and the objection is told.
+An invalid entry is left out, and a note has the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def objection(
     release: Release,
     policy: Policy,
 ) -> str | None:
-    """Say why this entry must not be answered, or None if it holds."""
+    """Return why an entry violates a guardrail, or None if it is valid."""
     state = snapshot.nodes.get(node)
     if state is None:
         return f"node {node} is not known"

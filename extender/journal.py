@@ -1,4 +1,4 @@
-"""One structured line for each answer: what was decided, on which state, and why."""
+"""The decision log: one structured line for each answer, with the decision, state and reason."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from policies.model import Pod
 
 
 class Journal:
-    """Writes decisions to the log; ``silence`` is the age of the newest watch event in seconds."""
+    """Logs answers; ``silence`` is the age of the newest watch event in seconds."""
 
     def __init__(self) -> None:
         self._log = structlog.get_logger()
 
     def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
-        """Write one answer."""
+        """Log one answer."""
         decision = answer.decision
         facts = (
             _filtered(decision)
@@ -37,11 +37,11 @@ class Journal:
         )
 
     def degraded(self, verb: str, pod: Pod, degraded: str) -> None:
-        """Write what stood in for a decision."""
+        """Log a fallback answer."""
         self._log.warning("degraded", verb=verb, pod=pod.key, degraded=degraded)
 
     def refused(self, verb: str, status: int, problem: str) -> None:
-        """Write why a call was not answered."""
+        """Log why a call was refused."""
         self._log.warning("refused", verb=verb, status=status, problem=problem)
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus may ask of the extender; every figure is read off the answer that was sent."""
+"""Prometheus metrics of the extender, counted from the answers that are sent."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 UNKNOWN: Final = "unknown"
-"""The verb of calls to a path that names none."""
+"""The verb label of calls to an unknown path."""
 
 _REFUSED_WITH: Final = (400, 408, 413, 500, 503)
-"""What any call may be refused with; one whose verb is unknown gets 404 in place of 200."""
+"""The error statuses of a call; a call of an unknown verb gets 404 in place of 200."""
 
 
 class Metrics:
@@ -94,10 +94,11 @@ class Metrics:
         )
 
     def start(self, verbs: Iterable[str], stand_ins: Iterable[tuple[str, str, str]]) -> None:
-        """Have everything of these verbs stand at 0 whose labels are known beforehand.
+        """Initialize the series of these verbs to 0, as far as their labels are known beforehand.
 
-        Prometheus sees no increase in a series that begins with its first event. ``stand_ins`` are
-        verb, case and answer. Namespaces and priority classes of victims are not known beforehand.
+        Prometheus misses the first increase of a series that begins with its first event.
+        ``fallbacks`` are the labels of fallbacks: verb, reason and fallback. Namespaces and
+        priority classes of victims are not known beforehand.
         """
         for verb in verbs:
             self._start_requests(verb, 200)
@@ -112,7 +113,7 @@ class Metrics:
             self.degraded.labels(*labels)
 
     def answered(self, verb: str, answer: Answer, reasons: Tally) -> None:
-        """Count what an answer says; ``reasons`` are those of the nodes it refused."""
+        """Count an answer; ``reasons`` are those of the nodes it rejects."""
         self.notes.inc(len(answer.notes))
         by_code: Counted[Code] = Counted()
         for reason, count in reasons.items():
@@ -134,7 +135,7 @@ class Metrics:
         self.spared.inc(len(answer.promised.spared))
 
     def text(self) -> bytes:
-        """Return everything in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
     def _start_requests(self, verb: str, other: int) -> None:

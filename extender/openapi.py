@@ -1,9 +1,9 @@
-"""The extender's own OpenAPI document: each endpoint, what it takes, and all that it answers.
+"""The OpenAPI document of the extender: each endpoint with its request and its responses.
 
-It is served as ``GET /openapi.json``. The schemas are made from types: what is read of pods and
-nodes, what is written on the wire, what is kept of decisions. Bodies of the verbs are written by
-Go, which no schema says wholly: their keys may have any casing, and keys that nobody knows are
-passed over.
+It is served as ``GET /openapi.json``. The schemas are generated from types: the decoded fields of
+pods and nodes, the results of the verbs, and the records of decisions. The verbs decode request
+bodies as Go does, which a schema cannot express: keys may have any casing, and unknown keys are
+ignored.
 
 Source of the bodies: k8s.io/kube-scheduler/extender/v1/types.go.
 """
@@ -25,14 +25,14 @@ Part = dict[str, object]
 
 
 class NodeList(Struct):
-    """v1.NodeList; nodes go back as the bytes that they came in."""
+    """v1.NodeList; nodes are returned byte for byte as received."""
 
     items: list[NodeShape] | None
     metadata: dict[str, object] = {}
 
 
 class ExtenderArgs(Struct):
-    """What filter is asked: either Nodes or, of a scheduler with a node cache, NodeNames."""
+    """The request of filter: Nodes or, if the extender is nodeCacheCapable, NodeNames."""
 
     Pod: PodShape
     Nodes: NodeList | None = None
@@ -40,7 +40,7 @@ class ExtenderArgs(Struct):
 
 
 class ExtenderFilterResult(Struct):
-    """The nodes that are left, as they were named, and why each other one is not."""
+    """The feasible nodes, in the form of the request, and the reason for each other one."""
 
     Nodes: NodeList | None
     NodeNames: list[str] | None
@@ -59,21 +59,21 @@ class OfferedPod(Struct):
 
 
 class OfferedMetaVictims(Struct):
-    """Whom kube-scheduler would evict on one node, by UIDs, and how many budgets that breaks."""
+    """The victims of kube-scheduler on one node, by UID, and their number of PDB violations."""
 
     Pods: list[OfferedPod | None] | None = None
     NumPDBViolations: _Count | None = None
 
 
 class OfferedVictims(Struct):
-    """The same with whole pods, of which the UIDs are read."""
+    """The same with whole pods, of which only the UIDs are read."""
 
     Pods: list[dict[str, object] | None] | None = None
     NumPDBViolations: _Count | None = None
 
 
 class ExtenderPreemptionArgs(Struct):
-    """What preempt is asked: kube-scheduler's own candidates, in either form."""
+    """The request of preempt: kube-scheduler's own candidates, in either form."""
 
     Pod: PodShape
     NodeNameToVictims: dict[str, OfferedVictims | None] | None = None
@@ -81,7 +81,7 @@ class ExtenderPreemptionArgs(Struct):
 
 
 class Decisions(Struct):
-    """The last answers, newest first."""
+    """The latest answers, newest first."""
 
     decisions: list[Record]
 
@@ -110,7 +110,7 @@ _VERB_REFUSALS: Final = {
 
 
 def document(path_prefixes: Iterable[str] = ()) -> bytes:
-    """Return the document in JSON; the verbs are also served below each prefix."""
+    """Return the document as JSON; the verbs are also served below each prefix."""
     refs, schemas = msgspec.json.schema_components(
         _TYPES, schema_hook=_any_value, ref_template="#/components/schemas/{name}"
     )
@@ -149,7 +149,7 @@ def _verb(summary: str, asked: Part, answered: Part) -> Part:
     for response in responses.values():
         response["headers"] = {"X-Request-Id": _REQUEST_ID}
     responses["503"]["headers"] = {"X-Request-Id": _REQUEST_ID, "Retry-After": _RETRY_AFTER}
-    del responses["403"]["headers"]  # it is answered before the call is looked at
+    del responses["403"]["headers"]  # 403 is answered before the call is read
     return {
         "post": {
             "summary": summary,

@@ -1,4 +1,4 @@
-"""What commands share: options, how they are read, and how an answer is printed."""
+"""Options that commands share, their parsers, and the printing of an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console, RenderableType
 
 
 def moment(text: str) -> datetime:
-    """Read a time from the command line; it must say its zone."""
+    """Parse an RFC 3339 time of the command line; the zone is required."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -26,7 +26,7 @@ def moment(text: str) -> datetime:
 
 
 def namespaced(text: str) -> str:
-    """Check that a text from the command line names an object of a namespace."""
+    """Validate that a text of the command line is NAMESPACE/NAME, and return it."""
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:
         raise typer.BadParameter(f"{text!r}; expected NAMESPACE/NAME")
@@ -34,7 +34,7 @@ def namespaced(text: str) -> str:
 
 
 class Output(Enum):
-    """How a decision is printed."""
+    """The output format of a decision."""
 
     TEXT = "text"
     JSON = "json"
@@ -72,7 +72,7 @@ Now = Annotated[
 
 
 def split(names: str) -> list[str]:
-    """Take a list apart that is separated by commas."""
+    """Split a list that is separated by commas."""
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
@@ -81,7 +81,7 @@ def show(
     document: Callable[[], object],
     table: Callable[[], RenderableType],
 ) -> None:
-    """Print an answer in the form that was asked for, or that stdout is good for."""
+    """Print an answer in the given format; by default text on a terminal, otherwise JSON."""
     if output is None:
         output = Output.TEXT if sys.stdout.isatty() else Output.JSON
     if output is Output.JSON:
@@ -92,5 +92,5 @@ def show(
 
 
 def example(arguments: str) -> str:
-    """Return what the help of a command ends with."""
+    """Return the epilog of a command's help."""
     return f"Example: reprieve {arguments}"

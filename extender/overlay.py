@@ -1,12 +1,13 @@
-"""What the extender knows before the watch does: the promises that its own answers have made.
+"""Assumed preemptions: our own answers, counted until the watch shows their effects.
 
 kube-scheduler acts on a preempt answer at once: it marks and deletes the victims and nominates the
-preemptor. Until the watch brings these changes back, a second request would be decided on a state
-that no longer holds. So each answer is remembered as a :class:`Promise` and laid over the snapshot:
-the victims count as promised to terminate, the preemptor as nominated to the node.
+preemptor. Until the watch delivers these changes, another request would be decided on an outdated
+state. So each answer is stored as an :class:`AssumedPreemption` and applied to the snapshot: the
+victims count as terminating, the preemptor as nominated to the node. This corresponds to AssumePod
+of kube-scheduler's cache.
 
-Each half of a promise ends when the watch shows it, and all of it after a deadline, since nothing
-guarantees that kube-scheduler followed the answer.
+Each half of an assumed preemption ends when the watch confirms it, and all of it after a deadline,
+since kube-scheduler need not follow the answer.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from policies.preemption import terminating_by_preemption
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One answer: ``preemptor`` to ``node``, at the cost of the pods with these UIDs.
+    """One answer: ``preemptor`` is nominated to ``node``; ``victims`` are the UIDs of its victims.
 
-    ``nominates`` is False once the watch has shown where the preemptor went. ``deadline`` is in
-    seconds of the clock that the caller uses.
+    ``nominates`` is False once the watch has shown the preemptor's nomination, node or end.
+    ``deadline`` is in seconds of the caller's monotonic clock.
     """
 
     preemptor: Pod
@@ -34,29 +35,29 @@ class Promise:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the watch has shown all of it."""
+        """Whether the watch has confirmed the nomination and all victims."""
         return not self.nominates and not self.victims
 
 
 class Overlay:
-    """The promises that still hold, one for each preemptor."""
+    """The assumed preemptions that are not confirmed yet, one for each preemptor."""
 
     def __init__(self) -> None:
         self._promises: dict[str, Promise] = {}
 
     def promise(self, promise: Promise) -> frozenset[str]:
-        """Remember an answer in place of an older one for its pod; give the nodes it changes."""
+        """Assume an answer in place of an older one for its pod; return the nodes that change."""
         older = self._promises.get(promise.preemptor.uid)
         self._promises[promise.preemptor.uid] = promise
         return frozenset({promise.node} if older is None else {promise.node, older.node})
 
     def saw(self, pod: Pod) -> frozenset[str]:
-        """Take note of a pod as the watch shows it; give the nodes whose promises changed."""
+        """Record a pod from the watch; return the nodes whose assumed preemptions change."""
         departing = terminating_by_preemption(pod) or pod.finished
         return self._settle(pod.uid, ends_victim=departing, ends_nomination=self._has_moved_on(pod))
 
     def _has_moved_on(self, pod: Pod) -> bool:
-        """Return whether the watch shows of a preemptor more than was known when it was promised."""
+        """Return whether the watch shows more of a preemptor than was known when it was assumed."""
         promise = self._promises.get(pod.uid)
         if promise is None:
             return False
@@ -64,18 +65,18 @@ class Overlay:
         return pod.finished or pod.node_name is not None or pod.nominated_node not in known
 
     def lost(self, pod: Pod) -> frozenset[str]:
-        """Take note that a pod is gone; give the nodes whose promises changed."""
+        """Record the deletion of a pod; return the nodes whose assumed preemptions change."""
         return self._settle(pod.uid, ends_victim=True, ends_nomination=True)
 
     def expire(self, now: float) -> frozenset[str]:
-        """Drop promises whose deadline has passed; give the nodes they were about."""
+        """Drop assumed preemptions whose deadline has passed; return their nodes."""
         late = [promise for promise in self._promises.values() if promise.deadline <= now]
         for promise in late:
             del self._promises[promise.preemptor.uid]
         return frozenset(promise.node for promise in late)
 
     def over(self, state: NodeState) -> NodeState:
-        """Lay the promises that concern a node over its state."""
+        """Return the state of a node with its assumed preemptions applied."""
         promises = [p for p in self._promises.values() if p.node == state.node.name]
         if not promises:
             return state

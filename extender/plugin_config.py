@@ -1,9 +1,9 @@
-"""What kube-scheduler's own configuration changes about its filters, in that configuration's words.
+"""The fields of KubeSchedulerConfiguration that change its filters.
 
-``managedResources`` stands there in an extender's entry, ``pluginConfig`` in a profile; both can be
-copied as they are. Of the plugins that can be configured, three decide where a pod fits:
-NodeResourcesFit, NodeAffinity and PodTopologySpread. The others' arguments, and what only scores,
-are taken and not read.
+``managedResources`` is a field of an extender's entry, ``pluginConfig`` of a profile; both can be
+copied unchanged. Of the configurable plugins, three decide which nodes a pod fits:
+NodeResourcesFit, NodeAffinity and PodTopologySpread. The arguments of other plugins, and those that
+only score, are accepted and ignored.
 
 Sources: pkg/scheduler/apis/config (types_pluginargs.go, validation) and buildExtenders in
 pkg/scheduler/scheduler.go.
@@ -28,11 +28,11 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class _Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """Something in which a misspelt field would change what is decided."""
+    """A section without unknown fields: a misspelt one would change decisions."""
 
 
 class ManagedResource(_Strict, frozen=True):
-    """A resource that an extender manages, and whether kube-scheduler leaves it to it entirely."""
+    """A resource that an extender manages, and whether kube-scheduler ignores it."""
 
     name: str
     ignored_by_scheduler: bool = False
@@ -102,7 +102,7 @@ class _Constraint(_Strict, frozen=True):
 
 
 class SpreadArgs(_Args, frozen=True):
-    """PodTopologySpreadArgs; constraints that only score are taken and not read."""
+    """PodTopologySpreadArgs; constraints that only score are accepted and ignored."""
 
     default_constraints: tuple[_Constraint, ...] = ()
     defaulting_type: Literal["System", "List"] = "System"
@@ -127,14 +127,14 @@ class SpreadConfig(_Strict, frozen=True, tag_field="name", tag="PodTopologySprea
 
 
 class PreemptionArgs(_Args, frozen=True):
-    """DefaultPreemptionArgs: how many nodes are tried; None is upstream's default."""
+    """DefaultPreemptionArgs: on how many nodes preemption is tried; None: upstream's default."""
 
     min_candidate_nodes_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
     min_candidate_nodes_absolute: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class PreemptionConfig(_Strict, frozen=True, tag_field="name", tag="DefaultPreemption"):
-    """An entry that changes how many nodes kube-scheduler tries; the extender tries all."""
+    """An entry that limits the nodes of kube-scheduler's dry run; the extender has no limit."""
 
     args: PreemptionArgs | None = None
 
@@ -152,11 +152,11 @@ class BalanceConfig(_Unread, frozen=True, tag_field="name", tag="NodeResourcesBa
 
 
 class BindingConfig(_Unread, frozen=True, tag_field="name", tag="VolumeBinding"):
-    """An entry that changes how long binding may take."""
+    """An entry that changes the timeout of binding."""
 
 
 class DevicesConfig(_Unread, frozen=True, tag_field="name", tag="DynamicResources"):
-    """An entry about device claims, which are not judged."""
+    """An entry for device claims, which are not evaluated."""
 
 
 PluginConfig: TypeAlias = (
@@ -172,9 +172,9 @@ PluginConfig: TypeAlias = (
 
 
 def settings_of(managed: Iterable[ManagedResource], plugins: Iterable[PluginConfig]) -> Settings:
-    """Compile what the configuration says. Raises FieldError.
+    """Return the settings of the filters. Raise FieldError.
 
-    Resources that an extender is left with take the place of NodeResourcesFit's own list.
+    Resources with ``ignoredByScheduler`` replace NodeResourcesFit's ``ignoredResources``.
     """
     fit, groups = FitArgs(), frozenset[str]()
     added: NodeSelector | None = None

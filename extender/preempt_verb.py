@@ -1,13 +1,13 @@
-"""The preempt verb: which node, and who goes.
+"""The preempt verb: the node to preempt on, and its victims.
 
-The answer names one node, so that kube-scheduler has nothing left to choose by chance. Three
-outcomes:
+The answer names at most one node, so that kube-scheduler does not choose among equals at random.
+There are three results:
 
-- our own choice, over the nodes that were offered or over the whole cluster;
-- *deferred*: the best of kube-scheduler's own candidates, where we cannot judge (a volume or
-  devices have yet to be found for the pod) or find nothing ourselves (a rule or a state that we
-  cannot see). This is never worse than without an extender;
-- nothing: the pod may not preempt, or no entry passes the guard rails. kube-scheduler tries again
+- our own choice, among the candidates of the request or over the whole cluster;
+- *deferred*: the best of kube-scheduler's own candidates, if some filters cannot be evaluated (a
+  volume or devices are not allocated to the pod yet) or if we find no candidate (because of a rule
+  or a state that the extender does not see). This is never worse than without an extender;
+- no node: the pod may not preempt, or no entry passes the guardrails. kube-scheduler retries
   later.
 """
 
@@ -30,23 +30,23 @@ from policies.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class PreemptArgs:
-    """A decoded preempt call: the preemptor and what kube-scheduler would do, by node."""
+    """A decoded preempt call: the preemptor, and kube-scheduler's candidate victims by node."""
 
     pod: Pod
     offers: Mapping[str, wire.Offer]
 
 
 def decode(body: bytes, rules: Rules) -> PreemptArgs:
-    """Read a preempt call. Raises WireError, or ObjectError if the pod cannot be read."""
+    """Decode a preempt call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = wire.decode_preempt(body)
     return PreemptArgs(decode_pod(request.pod, rules.release), request.offers)
 
 
 def answer(args: PreemptArgs, situation: Situation) -> Answer:
-    """Decide, and name at most one node with victims that were verified on it.
+    """Return at most one node with victims, all of them verified to be on it.
 
-    Where the situation's patience ends, the best candidate found so far is chosen, and a note says
-    so. Raises OutOfTimeError if none was.
+    If the context has no time left, choose the best candidate found so far and add a note. Raise
+    OutOfTimeError if there is none.
     """
     decision = _own_choice(args, situation)
     if decision.untried and decision.chosen is None:
@@ -71,14 +71,15 @@ def answer(args: PreemptArgs, situation: Situation) -> Answer:
 
 
 def veto() -> bytes:
-    """Name no node: nobody is preempted for now."""
+    """Return an answer without a node, so that no pod is preempted for now."""
     return wire.encode(wire.PreemptionResult({}))
 
 
 def echo(args: PreemptArgs, rules: Rules) -> bytes:
-    """Return the offers back, as far as a release takes them; no guard looks at them.
+    """Return an answer with the candidates of the request, without guardrails.
 
-    A victim without a UID, and a node without victims where these are errors, would void all.
+    Leave out a candidate with a victim without UID, and one without victims if the release refuses
+    these: either makes kube-scheduler discard the whole answer.
     """
     return wire.encode(
         wire.PreemptionResult(
@@ -92,8 +93,8 @@ def echo(args: PreemptArgs, rules: Rules) -> bytes:
 
 
 def _is_certain(decision: PreemptionDecision) -> bool:
-    # Whether a pod waits depends on what all filters say of its nominated node; kube-scheduler knew
-    # that when it asked.
+    # Whether a pod is eligible depends on the status of all filters for its nominated node, which
+    # kube-scheduler knew when it called.
     return decision.reason == NEVER or not decision.unjudged
 
 
@@ -114,7 +115,7 @@ def _why_deferred(decision: PreemptionDecision) -> str:
 def _deferred(
     args: PreemptArgs, situation: Situation, decision: PreemptionDecision, notes: list[str]
 ) -> PreemptionDecision:
-    """Choose among kube-scheduler's own candidates; ``notes`` gets why any is left out."""
+    """Choose among kube-scheduler's own candidates; add to ``notes`` why one is left out."""
     candidates: dict[str, Candidate] = {}
     for node, offer in args.offers.items():
         found = _as_candidate(node, offer, situation.snapshot)
@@ -126,7 +127,7 @@ def _deferred(
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
     order = situation.rules.policy.candidates
     ranked = order.sort(costly)
-    # A node without victims has nothing to be ranked by: passed on only if there is no other.
+    # A node without victims cannot be ranked, so it is chosen only if there is no other.
     fallback = candidates[min(candidates)] if candidates else None
     return replace(
         decision,
@@ -137,7 +138,7 @@ def _deferred(
 
 
 def _as_candidate(node: str, offer: wire.Offer, snapshot: Snapshot) -> Candidate | str:
-    """Find the offered victims on the node, or say which is not there."""
+    """Return the candidate with its victims found on the node, or the reason why one is not."""
     state = snapshot.nodes.get(node)
     if state is None:
         return f"node {node} is not known"

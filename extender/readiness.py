@@ -1,8 +1,8 @@
-"""Whether answers are safe now, and what to tell those who ask.
+"""Readiness: whether answers are safe now, and the output of ``/readyz``.
 
-Ready is who has every cache's first list, has heard from the API server on every watch of late, and
-is not about to stop. A watch that carries no changes carries bookmarks, and is opened anew when it
-carries neither; so silence means that the cluster may be another one by now.
+An extender is ready when every informer has synced, every watch has received something from the API
+server recently, and the process is not shutting down. A watch without changes receives bookmarks,
+and is restarted if it receives neither. So a silent watch means that the cache may be outdated.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from extender.kube.clock import Clock
 
 
 class Feed(Protocol):
-    """What keeps one kind of object current: an informer, whatever it decodes."""
+    """An informer of one kind, as far as readiness reads it."""
 
     async def run(self) -> None:
-        """Follow the server until cancelled."""
+        """List and watch until cancelled."""
         ...
 
     async def wait_settled(self) -> None:
-        """Return once the first list has arrived, or need not be waited for."""
+        """Return when the first list has arrived, or when the server refuses the kind."""
         ...
 
     @property
     def settled(self) -> bool:
-        """Whether the first list has arrived, or need not be waited for."""
+        """Whether the first list has arrived, or the server refuses the kind."""
         ...
 
     @property
@@ -37,18 +37,18 @@ class Feed(Protocol):
 
     @property
     def resource_version(self) -> str:
-        """The version that the copy has reached, "" before the first list."""
+        """The resource version of the cache, "" before the first list."""
         ...
 
     @property
     def last_heard(self) -> float:
-        """When the server was last heard of, in the clock's monotonic seconds."""
+        """When the server last sent a response or an event, in monotonic seconds of the clock."""
         ...
 
 
 @dataclass(slots=True)
 class Readiness:
-    """``feeds`` by kind; ``alarms`` give what somebody should see to, "" for nothing."""
+    """``informers`` are by kind; each of ``warnings`` returns a warning, "" for none."""
 
     clock: Clock
     feeds: Mapping[str, Feed] = field(default_factory=dict)
@@ -57,24 +57,24 @@ class Readiness:
     stopping: bool = False
 
     def waiting_for(self) -> list[str]:
-        """Name the kinds of objects whose first list has not arrived."""
+        """Return the kinds whose first list has not arrived."""
         return [kind for kind, feed in self.feeds.items() if not feed.settled]
 
     def silent(self) -> list[str]:
-        """Name the kinds of objects of which the server has said nothing for too long."""
+        """Return the kinds whose watch has been silent for more than ``stale_seconds``."""
         oldest = self.clock.monotonic() - self.stale_seconds
         return [
             kind for kind, feed in self.feeds.items() if feed.synced and feed.last_heard < oldest
         ]
 
     def ages(self) -> Mapping[str, float]:
-        """Return by kind how long ago the server was last heard of, in seconds."""
+        """Return the seconds since the server was last heard of, by kind."""
         now = self.clock.monotonic()
         synced = ((kind, feed) for kind, feed in self.feeds.items() if feed.synced)
         return {kind: max(0.0, now - feed.last_heard) for kind, feed in synced}
 
     def problem(self) -> str:
-        """Say why not to be asked now, "" if ready."""
+        """Return why the extender is not ready, "" if it is."""
         if self.stopping:
             return "shutting down"
         missing, silent = self.waiting_for(), self.silent()
@@ -83,7 +83,7 @@ class Readiness:
         return f"nothing heard of {', '.join(silent)}" if silent else ""
 
     def lines(self) -> Iterator[str]:
-        """Say of each kind how it stands, and what somebody should see to."""
+        """Yield the lines of ``/readyz?verbose``: the state of each kind, then the warnings."""
         silent, ages = frozenset(self.silent()), self.ages()
         for kind, feed in self.feeds.items():
             if kind in silent:

@@ -1,8 +1,8 @@
-"""The last decisions, kept to be asked for: ``GET /decisions``.
+"""The decision history: the latest decisions, served as ``GET /decisions``.
 
-A record says what was asked, what was answered, and why: the criterion that decided, who was
-spared, how often each reason was found, and the notes. It is made of texts and numbers of its own,
-so no old state of the cluster is kept alive. Nothing else of a pod's specification is kept.
+A record has the request, the answer, and its reasons: the deciding criterion, the reprieved pods,
+the count of each reason, and the notes. It consists of copied strings and numbers, so it keeps no
+old snapshot alive. Nothing else of a pod's spec is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_REASONS: Final = 20
 
 
 class KnownPod(msgspec.Struct, rename="camel", frozen=True):
-    """A pod by its names."""
+    """The identity and the priority of a pod."""
 
     namespace: str
     name: str
@@ -31,11 +31,11 @@ class KnownPod(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    """One answer; times are RFC 3339 and milliseconds.
+    """One answer; times are RFC 3339, durations milliseconds.
 
-    ``pods_version`` is the resource version of the newest change to a pod that was known when it
-    was decided. ``fits`` is None for preemption. ``rejected`` counts nodes by reason. ``degraded``
-    is set where something stands in for a decision: the case, and what does.
+    ``pods_version`` is the resource version of the newest change to a pod that was known at the
+    decision. ``fits`` is None for preemption. ``rejected`` counts nodes by reason. ``degraded`` is
+    set for a fallback: its reason and its kind.
     """
 
     at: str
@@ -60,13 +60,13 @@ class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
 
 
 class Recent:
-    """The last ``kept`` records."""
+    """The latest ``size`` records."""
 
     def __init__(self, kept: int = 256) -> None:
         self._records: deque[Record] = deque(maxlen=kept)
 
     def add(self, record: Record) -> None:
-        """Keep a record, and forget the oldest if need be."""
+        """Add a record, and drop the oldest if there are too many."""
         self._records.append(record)
 
     def document(
@@ -74,7 +74,7 @@ class Recent:
     ) -> bytes:
         """Return the newest ``limit`` records as JSON, newest first.
 
-        Only those of ``pod`` (namespace/name) and ``verb``, if given.
+        ``pod`` (namespace/name) and ``verb`` select records, if given.
         """
         chosen = [
             each
@@ -85,7 +85,7 @@ class Recent:
 
 
 def record_of(answer: Answer, around: Circumstances, reasons: Tally) -> Record:
-    """Make a record of a decision; ``reasons`` are those of the nodes it refused."""
+    """Return the record of a decision; ``reasons`` are those of the nodes it rejects."""
     decision, chosen = answer.decision, answer.promised
     common = Record(
         around.at,
@@ -114,7 +114,7 @@ def record_of(answer: Answer, around: Circumstances, reasons: Tally) -> Record:
 
 
 def known(pod: Pod) -> KnownPod:
-    """Name a pod."""
+    """Return the identity and the priority of a pod."""
     return KnownPod(pod.namespace, pod.name, pod.uid, pod.priority)
 
 

@@ -1,4 +1,4 @@
-"""A ReplicaSet and its pods read from files, beside the ReplicaSets and pods around them."""
+"""A ReplicaSet and its pods from files, with related ReplicaSets and pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from policies.workloads import REPLICA_SET
 
 
 class ReplicaFileError(ValueError):
-    """A ReplicaSet is not there, cannot be read, or has too few pods; the text says which."""
+    """A ReplicaSet is not found, cannot be decoded, or has too few pods; the text has which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,10 @@ class Replicas:
 
 
 def load_replicas(paths: Sequence[str], key: str, count: int) -> Replicas:
-    """Read what the ReplicaSet ``key`` can delete, ``count`` at least.
+    """Return the pods that the ReplicaSet ``key`` can delete, at least ``count``.
 
-    Raises ManifestError and ReplicaFileError. Any other broken object is skipped with a warning.
+    Raise ManifestError and ReplicaFileError. Any other object that cannot be decoded is skipped
+    with a warning.
     """
     place = f"--cluster {', '.join(paths)}"
     manifests = [manifest for path in paths for manifest in read_manifests(path)]
@@ -62,4 +63,4 @@ def _replica_sets(manifests: Sequence[Manifest], wanted: str) -> Table[ReplicaSe
 
 
 def _untold(_: object) -> None:
-    """Nobody follows tables that are read from files once."""
+    """Ignore a change: a store that is filled from files has no observers."""

@@ -1,4 +1,4 @@
-"""A running extender without its HTTP: the live cluster, the rules, and how to answer."""
+"""The extender's service without HTTP: the cluster cache, the rules, and the answers to calls."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from policies.patience import OutOfTimeError
 
 
 class UnknownVerbError(LookupError):
-    """A path names no verb; the text lists those there are."""
+    """A path names no verb; the text lists the known ones."""
 
 
 class NotReadyError(RuntimeError):
-    """The caches have not synced, so no answer would be safe."""
+    """The informers have not synced, so no answer would be safe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call as it came in; ``arrived`` is when its header was read, in monotonic seconds.
+    """A call as received; ``arrived`` is the time its header was read, in monotonic seconds.
 
-    What becomes of it is noted in ``course``.
+    ``trace`` records its steps.
     """
 
     verb: str
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What to send; ``tell`` writes the answer down, for when it has been sent."""
+    """The body to send; ``record`` records the answer and is called after it is sent."""
 
     body: bytes
     tell: Callable[[], None]
@@ -57,7 +57,7 @@ class Answered:
 
 @dataclass(slots=True)
 class Service:
-    """Answers calls. ``feeds`` are the informers by kind; without them nothing is awaited."""
+    """Answers calls. ``informers`` are by kind; a call waits for none if it is empty."""
 
     cluster: LiveCluster
     engine: Engine
@@ -75,7 +75,7 @@ class Service:
     readiness: Readiness = field(init=False)
 
     def __post_init__(self) -> None:
-        """Be ready as the feeds are, and count from 0."""
+        """Build readiness from the informers, and initialize the metrics to 0."""
         self.readiness = Readiness(self.clock, self.feeds, self.degradation.stale_seconds)
         self.metrics.start(VERBS, self.degradation.stand_ins(VERBS))
 
@@ -84,7 +84,10 @@ class Service:
         return min(self.readiness.ages().values(), default=0.0)
 
     async def call(self, asked: Asked) -> Answered:
-        """Answer one call at its turn; see :meth:`answer` for what it raises."""
+        """Answer one call when the queue admits it.
+
+        Raise UnknownVerbError, NotReadyError, and the errors of :meth:`answer`.
+        """
         if asked.verb not in VERBS:
             known_verbs = ", ".join(VERBS)
             raise UnknownVerbError(f"no verb {asked.verb!r}; expected one of {known_verbs}")
@@ -104,7 +107,7 @@ class Service:
     def answer(self, asked: Asked) -> Answered:
         """Answer one call now.
 
-        Raises DegradedError, and WireError or ObjectError for a body that cannot be understood.
+        Raise DegradedError, and ExtenderDecodeError or ObjectError for an invalid body.
         """
         course = asked.course
         started = course.ends[Stage.WAITING] = self.clock.monotonic()
@@ -151,7 +154,7 @@ class Service:
         return Answered(body, tell)
 
     def scrape(self) -> bytes:
-        """Return the metrics with the gauges brought up to date."""
+        """Return the metrics with current gauges."""
         gauges = self.metrics
         gauges.generation.set(self.cluster.snapshot().generation)
         gauges.promises.set(self.cluster.promises)
@@ -175,7 +178,7 @@ class Service:
             self.announcer.answered(answer)
 
     def _stand_in(self, case: Case, asked: Asked, why: str) -> Answered:
-        """Return what the configuration has stand in for a decision. Raises as :meth:`answer`."""
+        """Return the configured fallback for a decision. Raise the errors of :meth:`answer`."""
         verb, substitute = asked.verb, self.degradation.substitute(case, asked.verb)
         self.metrics.degraded.labels(verb, case.value, substitute.value).inc()
         asked.course.case, asked.course.substitute = case.value, substitute.value

@@ -1,4 +1,4 @@
-"""The extender as a process: informers that feed it, and a socket that serves it."""
+"""The extender as a process: reflectors that fill its cache, and the server of its API."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _FOLDING_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A served extender: its base URL, the service behind it, and who is connected."""
+    """A served extender: its base URL, its service, and its open connections."""
 
     url: str
     service: Service
     visits: Visits
 
     async def wait_synced(self) -> None:
-        """Return once every cache has had its first list, or can do without."""
+        """Return when every informer has its first list, or the server refuses its kind."""
         for feed in self.service.feeds.values():
             await feed.wait_settled()
 
     def is_idle(self) -> bool:
-        """Return whether no call is under way."""
+        """Return whether no call is in progress."""
         return self.visits.idle
 
 
@@ -60,10 +60,10 @@ async def running(
     rng: random.Random,
     journal: Journal | None = None,
 ) -> AsyncIterator[Running]:
-    """Serve while the block runs; then stop being ready, finish what is under way, and end.
+    """Serve while the block runs; then become not ready, finish calls in progress, and stop.
 
-    Raises ConfigError, UnknownReleaseError, CertificateError, OSError for the socket. The caches
-    fill in the background; until they have, calls are answered with 503.
+    Raise ConfigError, UnknownReleaseError, CertificateError, and OSError for the socket. The caches
+    are filled in the background; until they are, calls are answered with 503.
     """
     rules = Rules(release(config.upstream), filters_of(config), find_policy(config.policy))
     engine = Vectorized(rules)
@@ -122,18 +122,18 @@ async def running(
 
 @asynccontextmanager
 async def _traced(service: Service, config: Config, clock: Clock) -> AsyncIterator[None]:
-    """Trace calls while the block runs, if that is configured."""
+    """Export traces of calls while the block runs, if tracing is configured."""
     if config.tracing is None:
         yield
         return
-    from extender.telemetry import telemetry  # who needs it, loads it
+    from extender.telemetry import telemetry  # needs the extra "otel"
 
     async with telemetry(config.tracing, clock) as service.tracer:
         yield
 
 
 async def _keep_current(cluster: LiveCluster, clock: Clock) -> None:
-    """Fold what the watches bring into the snapshot soon, so that no call finds much left to do."""
+    """Rebuild the snapshot regularly, so that no call has many watch events to apply."""
     while True:
         cluster.snapshot()
         await clock.sleep(_FOLDING_SECONDS)

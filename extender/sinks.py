@@ -1,8 +1,8 @@
-"""Sinks: where informers put what the server shows, by key and, for pods, by node as well.
+"""Object stores: the objects of reflectors by key and, for pods, also by node.
 
-A sink tells its owner which objects changed, and says nothing about objects that differ in nothing
-that is read. A broken object is set aside with one warning; a broken pod that occupies a node is
-kept where it blocks it.
+A store corresponds to client-go's Store. It calls its owner for each object that changed, but not
+if the decoded fields are equal. An object that cannot be decoded is skipped with one warning; if it
+is a pod that occupies a node, it is kept and marks the node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Table(Generic[T]):
-    """Objects of one kind by key: the sink of their informer."""
+    """The objects of one kind by key, filled by their reflector."""
 
     def __init__(self, key: Callable[[T], str], touch: Callable[[T], None]) -> None:
         self._key = key
@@ -36,7 +36,7 @@ class Table(Generic[T]):
         return self._view
 
     def replace(self, items: Sequence[T | Unreadable]) -> None:
-        """Take a whole list in place of what was there."""
+        """Replace all objects by a list."""
         listed = {self._key_of(item) for item in items}
         for key in [key for key in self.by_key if key not in listed]:
             self._forget(key)
@@ -45,7 +45,7 @@ class Table(Generic[T]):
             self.upsert(item)
 
     def upsert(self, item: T | Unreadable) -> None:
-        """Take a new or changed object; a broken one takes its predecessor's place as a gap."""
+        """Add or update an object; one that cannot be decoded removes its predecessor."""
         if isinstance(item, Unreadable):
             self._warn(item)
             self._forget(item.key)
@@ -56,7 +56,7 @@ class Table(Generic[T]):
             self._change(item)
 
     def remove(self, item: T | Unreadable) -> None:
-        """Drop an object."""
+        """Remove an object."""
         key = self._key_of(item)
         self._warn.forget(key)
         self._forget(key)
@@ -75,7 +75,7 @@ class Table(Generic[T]):
 
 
 class PodTable:
-    """Pods, by key and by the node they are on, are promised to, or block unread."""
+    """Pods by key, and by the node that they are on, are nominated to, or occupy undecoded."""
 
     def __init__(self, touch: Callable[[Iterable[str]], None], overlay: Overlay) -> None:
         self._touch = touch
@@ -95,7 +95,7 @@ class PodTable:
         return self._repelling_view
 
     def occupying(self, node: Node) -> NodeState:
-        """Put on ``node`` what is there."""
+        """Return the state of ``node``: its pods, nominated pods, and undecoded pods."""
         return occupied(
             node,
             self._on.get(node.name, {}).values(),
@@ -104,7 +104,7 @@ class PodTable:
         )
 
     def replace(self, items: Sequence[Pod | Unreadable]) -> None:
-        """Take a whole list in place of what was there."""
+        """Replace all objects by a list."""
         listed = {item.key for item in items}
         for key in [key for key in self.by_key if key not in listed]:
             self._drop(key)
@@ -112,14 +112,14 @@ class PodTable:
             self.upsert(item)
 
     def upsert(self, item: Pod | Unreadable) -> None:
-        """Take a new or changed pod; one that differs in nothing that is read changes nothing."""
+        """Add or update a pod; one with equal decoded fields changes nothing."""
         if self.by_key.get(item.key) != item:
             self._replace(item)
         if isinstance(item, Pod):
             self._touch(self._overlay.saw(item))
 
     def remove(self, item: Pod | Unreadable) -> None:
-        """Drop a pod."""
+        """Remove a pod."""
         self._drop(item.key)
 
     def _replace(self, item: Pod | Unreadable) -> None:
@@ -156,7 +156,10 @@ class PodTable:
             self._put(self._unread_on, pod.node_name, pod.key, pod)
 
     def _unfile(self, key: str) -> Pod | Unreadable | None:
-        """Take a pod off its node; its place by key stays, or each change would use up another."""
+        """Remove a pod from its node.
+
+        Its entry by key stays: to delete it and add it again at each change would grow the dict.
+        """
         old = self.by_key.get(key)
         if old is None:
             return None
@@ -185,22 +188,22 @@ P = TypeVar("P", Pod, Unreadable)
 
 
 class Warnings:
-    """Says once that an object cannot be read, and again only when the trouble is another one."""
+    """Logs once that an object cannot be decoded, and again only if its error changes."""
 
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
         self._log = structlog.get_logger()
 
     def __call__(self, item: Unreadable) -> None:
-        """Log ``item``, unless that was done."""
+        """Log the error of ``item``, unless it is logged already."""
         if self._said.get(item.key) != item.problem:
             self._said[item.key] = item.problem
             self._log.warning("object_skipped", kind=item.kind, key=item.key, problem=item.problem)
 
     def forget(self, key: str) -> None:
-        """Take note that the object is gone."""
+        """Forget an object that was deleted."""
         self._said.pop(key, None)
 
     def forget_all_but(self, keys: Collection[str]) -> None:
-        """Take note of all that are left."""
+        """Forget all objects but those with the given keys."""
         self._said = {key: problem for key, problem in self._said.items() if key in keys}

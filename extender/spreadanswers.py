@@ -1,8 +1,8 @@
-"""Answers for pods that come and go: what is decided, and the pod as it becomes.
+"""Pod injection: the admission of a pod to a WorkloadSpread, and the mutated pod.
 
-This is what a webhook does between reading a request and writing the answer, and what ``explain
-spread --pod`` shows. A pod is tried on the nodes of a subset as it would be if it were put into it,
-by the filters that kube-scheduler would ask.
+The pod webhook does this between decoding a request and encoding the response, and ``explain spread
+--pod`` shows the result. A subset is simulated with the pod as it would be in the subset, by the
+filters that kube-scheduler runs.
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (mutatingPod).
 """
@@ -34,9 +34,9 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is decided of a pod, and the pod, which is another one only if it is put into a subset.
+    """The admission of a pod, and the pod, which is changed only if a subset is injected.
 
-    A pod that cannot be put into its subset is refused, but what was decided stays to be written.
+    A pod into which its subset cannot be injected is refused, but its admission is still written.
     """
 
     admission: Admission
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A cluster to try pods on, and the rules to try them by."""
+    """The cluster on which the scheduling of pods is simulated, and the rules of it."""
 
     snapshot: Snapshot
     rules: Rules
@@ -59,9 +59,9 @@ def answer_creation(
     new_id: NewId,
     trial: Trial | None,
 ) -> Answer:
-    """Answer for a new pod; ``spreads`` are those of its namespace.
+    """Return the result for a new pod; ``spreads`` are those of its namespace.
 
-    Without a ``trial`` no pod is tried.
+    Without ``simulation``, scheduling is not simulated.
     """
     by_name = {each.spread.name: each for each in spreads}
     simulate = None if trial is None else _simulation(document, by_name, trial)
@@ -80,7 +80,7 @@ def answer_placement(
     new_id: NewId,
     trial: Trial | None,
 ) -> Answer:
-    """Answer for a new pod that belongs to a WorkloadSpread: what to repeat with a newer one."""
+    """Return the result for a new pod of a known WorkloadSpread; repeated with newer versions."""
     simulate = (
         None if trial is None else _simulation(document, {written.spread.name: written}, trial)
     )
@@ -89,9 +89,9 @@ def answer_placement(
 
 
 def misfit(document: Document, trial: Trial) -> str:
-    """Say why a pod fits no node; "" if it fits some, or if nothing can be said.
+    """Return the fit error of a pod, "" if it fits some node.
 
-    Nothing can be said where no node is known, or if the pod makes no sense.
+    The result is also "" if no node is known, or if the pod cannot be decoded.
     """
     metadata = {**(document.get("metadata") or {}), "name": "trial"}
     try:
@@ -123,7 +123,7 @@ def _simulation(document: Document, spreads: Mapping[str, WrittenSpread], trial:
         try:
             injected = inject(document, spreads[spread.name], subset.name)
         except PatchError:
-            return ""  # which is told when the pod is put into the subset
+            return ""  # reported when the subset is injected
         return misfit(injected, trial)
 
     return simulate

@@ -1,4 +1,4 @@
-"""The commands about WorkloadSpreads: ``explain spread`` and ``validate workloadspread``."""
+"""The commands for WorkloadSpreads: ``explain spread`` and ``validate workloadspread``."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ EXAMPLE = example("explain spread --cluster c.yaml --workloadspread default/web"
 
 
 class Mode(Enum):
-    """Whose behaviour is followed where OpenKruise's is odd."""
+    """Whether the quirks of OpenKruise are followed or fixed."""
 
     UPSTREAM = "upstream"
     FIXED = "fixed"
 
     @property
     def quirks(self) -> Quirks:
-        """The quirks in force."""
+        """The quirks that are switched on."""
         return MODES[self.value]
 
 
@@ -78,7 +78,10 @@ def explain_spread_command(
     quirks: QuirksMode = Mode.FIXED,
     output: OutputForm = None,
 ) -> None:
-    """Show the subsets of a workload's pods, which go first, and why; and where a pod would go."""
+    """Show the subset of each pod of a workload, which pods are deleted first and why.
+
+    With --pod, also show the subset that a pod would get.
+    """
     if operation is not None and pod is None:
         raise typer.BadParameter("--operation needs --pod")
     files = load_spread_files(cluster)
@@ -92,12 +95,12 @@ def explain_spread_command(
 
 
 def validate_commands(check_pod: PodCheck) -> typer.Typer:
-    """Build the commands that validate; ``check_pod`` knows the rules of pods."""
+    """Return the commands of ``validate``; ``validate_pod`` validates the spec of a pod."""
     commands = typer.Typer(rich_markup_mode=None)
 
     @commands.callback()
     def validate() -> None:
-        """Check objects as webhooks would; no server needed."""
+        """Validate objects as webhooks do; no server needed."""
 
     @commands.command(
         "workloadspread", epilog=example("validate workloadspread spread.yaml --cluster c.yaml")
@@ -113,7 +116,7 @@ def validate_commands(check_pod: PodCheck) -> typer.Typer:
         quirks: QuirksMode = Mode.FIXED,
         output: OutputForm = None,
     ) -> None:
-        """Check a WorkloadSpread by OpenKruise's rules; the answer says whether it is valid."""
+        """Validate a WorkloadSpread by OpenKruise's rules; the output has all errors."""
         written = load_spread(file)
         files = load_spread_files(cluster or [])
         faults = spread_faults(written, files, quirks.quirks, check_pod)
@@ -124,7 +127,7 @@ def validate_commands(check_pod: PodCheck) -> typer.Typer:
 
 
 def _question(path: str | None, key: str, operation: Operation) -> Question | None:
-    """Read the pod that a question is about. Raises ManifestError."""
+    """Return the query about the only pod of a file. Raise ManifestError."""
     if path is None:
         return None
     pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
@@ -142,5 +145,5 @@ def _kinds(names: str | None) -> frozenset[str]:
 
 
 def _trial(cluster: Sequence[str]) -> Trial:
-    """Read the cluster that a pod is tried on."""
+    """Return the scheduling simulation on the cluster of the files."""
     return Trial(load_cluster(cluster, DEFAULT_RULES.release).snapshot, DEFAULT_RULES)

@@ -1,4 +1,4 @@
-"""WorkloadSpreads read from files, with all that they speak of: targets, pods, owners and nodes."""
+"""WorkloadSpreads from files, with their targets, pods, owners and nodes."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _KRUISE_NAMESPACE = "kruise-system"
 
 
 class SpreadFileError(ValueError):
-    """A WorkloadSpread is not there, or cannot be read; the text says which, and where."""
+    """A WorkloadSpread is not found or cannot be decoded; the text names it and its source."""
 
 
 class SpreadFiles:
-    """The objects of some files, as far as WorkloadSpreads speak of them.
+    """The objects of some files, as far as WorkloadSpreads refer to them.
 
-    Objects are decoded when somebody asks for them. A broken one is set aside with one warning.
+    Objects are decoded on demand. One that cannot be decoded is skipped with one warning.
     """
 
     def __init__(self, manifests: Sequence[Manifest], place: str) -> None:
@@ -51,7 +51,7 @@ class SpreadFiles:
         self._place = place
 
     def spread(self, key: str) -> WrittenSpread:
-        """Return the WorkloadSpread ``namespace/name``. Raises SpreadFileError."""
+        """Return the WorkloadSpread ``namespace/name``. Raise SpreadFileError."""
         named = [manifest for manifest in self._of_kind(_SPREAD) if _key(manifest) == key]
         if not named:
             raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._place}")
@@ -59,16 +59,16 @@ class SpreadFiles:
 
     @cached_property
     def spreads(self) -> Mapping[str, WrittenSpread]:
-        """All WorkloadSpreads that can be read, by key."""
+        """All WorkloadSpreads that can be decoded, by key."""
         return self._table(_SPREAD, decode_spread, lambda each: each.spread.key)
 
     def spreads_of(self, namespace: str) -> list[WrittenSpread]:
-        """Return the WorkloadSpreads of a namespace, by name."""
+        """Return the WorkloadSpreads of a namespace, sorted by name."""
         found = [each for each in self.spreads.values() if each.spread.namespace == namespace]
         return sorted(found, key=lambda each: each.spread.name)
 
     def target(self, spread: Spread) -> Target:
-        """Gather what stands behind a WorkloadSpread's target."""
+        """Return the target of a WorkloadSpread with the ReplicaSets and pods of its namespace."""
         return Target(
             self.workload_of(spread),
             tuple(self._workloads(REPLICA_SET, spread.namespace)),
@@ -77,17 +77,17 @@ class SpreadFiles:
         )
 
     def workload_of(self, spread: Spread) -> Workload | None:
-        """Return the target of a WorkloadSpread; None if it is not there."""
+        """Return the target workload of a WorkloadSpread; None if it is not found."""
         reference = spread.target
         return None if reference is None else self.workload(reference.presumed, spread.namespace)
 
     def workload(self, identity: Identity, namespace: str) -> Workload | None:
-        """Return an object that may own pods; None if it is not there."""
+        """Return an object that may own pods; None if it is not found."""
         candidates = self._workloads(identity.kind, namespace, identity.name)
         return next((each for each in candidates if each.identity == identity), None)
 
     def owners(self, pod: SpreadPod) -> Owners:
-        """Gather a pod's owners, from controller to controller."""
+        """Return a pod's owners, from controller to controller."""
         found: dict[Identity, Workload] = {}
         reference: Reference | None = pod.controller
         while reference is not None and reference.presumed not in found:
@@ -99,7 +99,7 @@ class SpreadFiles:
         return Owners(found, whitelist=self.whitelist)
 
     def surroundings(self, spread: WrittenSpread) -> Surroundings:
-        """Return the nodes, and how a WorkloadSpread's patches compare with its pods."""
+        """Return the grouping context: the nodes, and whether a pod matches a subset's patch."""
 
         def patched(pod: SpreadPod, subset: Subset) -> bool:
             document = msgspec.json.decode(self._written_pods[f"{pod.namespace}/{pod.name}"])
@@ -152,13 +152,13 @@ class SpreadFiles:
 
 
 def load_spread_files(paths: Sequence[str]) -> SpreadFiles:
-    """Read files together. Raises ManifestError."""
+    """Read all files together. Raise ManifestError."""
     manifests = [manifest for path in paths for manifest in read_manifests(path)]
     return SpreadFiles(manifests, f"--cluster {', '.join(paths)}")
 
 
 def spread_in(manifest: Manifest) -> WrittenSpread:
-    """Read a WorkloadSpread. Raises SpreadFileError."""
+    """Decode a WorkloadSpread. Raise SpreadFileError."""
     return _read(manifest, decode_spread)
 
 
@@ -170,10 +170,10 @@ def _read(manifest: Manifest, decode: Decode[T]) -> T:
 
 
 def _key(manifest: Manifest) -> str:
-    """Return ``namespace/name`` of an object, whatever else it is like."""
+    """Return ``namespace/name`` of an object, even if the rest of it cannot be decoded."""
     named = unreadable(manifest.kind, manifest.raw, "")
     return f"{named.namespace or 'default'}/{named.name}"
 
 
 def _untold(_: object) -> None:
-    """Nobody follows tables that are read from files once."""
+    """Ignore a change: a store that is filled from files has no observers."""

@@ -1,4 +1,4 @@
-"""A WorkloadSpread explained in tables for people: its subsets by version, and who goes first."""
+"""Tables that explain a WorkloadSpread: its subsets by version, and the deletion order of pods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHOWN_PODS = 30
 
 
 def spread_table(explained: Explained) -> RenderableType:
-    """Show the subsets in each version, who goes first and why, and what happens next."""
+    """Return the subsets in each version, the deletion order with reasons, and the next steps."""
     spread, outcome = explained.spread, explained.outcome
     parts: list[RenderableType] = [_head(spread, outcome), _subsets(spread, outcome)]
     if outcome.costs:
@@ -41,7 +41,7 @@ def spread_table(explained: Explained) -> RenderableType:
 
 
 def faults_table(key: str, faults: Iterable[Fault]) -> RenderableType:
-    """Show what is wrong with a WorkloadSpread."""
+    """Return the validation errors of a WorkloadSpread as text."""
     told = [Text(str(fault)) for fault in faults]
     verdict = f"{key} is not valid" if told else f"{key} is valid"
     return Group(Text(verdict, style="bold"), *told)
@@ -76,7 +76,7 @@ def _subsets(spread: Spread, outcome: Outcome) -> RenderableType:
 
 
 def _in_version(outcome: Outcome, version: str, subset: Subset) -> str:
-    """Tell what a subset has of a version, and what its pods cost."""
+    """Return the pod counts of a subset in a version, and the deletion costs of its pods."""
     told = _counts(_entry(outcome.status.versions[version], subset))
     costs = _costs(outcome, version, subset.name)
     return f"{told}; {costs}" if costs else told
@@ -89,7 +89,7 @@ def _outside(outcome: Outcome, version: str) -> str:
 
 
 def _costs(outcome: Outcome, version: str, subset: str) -> str:
-    """Tell what pods cost, the lowest first; how many, if they do not all cost the same."""
+    """Return the deletion costs, lowest first; with the number of pods of each, if they differ."""
     pods = outcome.groups.versions.get(version, {}).get(subset, ())
     costs = [outcome.costs[pod.name].value for pod in pods if pod.name in outcome.costs]
     counted = sorted(Counter(costs).items())
@@ -104,7 +104,7 @@ def _entry(statuses: Iterable[SubsetStatus], subset: Subset) -> SubsetStatus | N
 
 
 def _counts(status: SubsetStatus | None) -> str:
-    """Tell how many there are, how many are lacking, and which are on their way."""
+    """Return the numbers of replicas, of missing ones, and of those in creation or deletion."""
     if status is None:
         return ""
     told = [str(status.replicas)]
@@ -125,7 +125,7 @@ def _condition(status: SubsetStatus | None) -> str:
 
 
 def _pods(spread: Spread, outcome: Outcome) -> RenderableType:
-    """Show the pods that have a cost, those first that go first."""
+    """Return the table of the pods that have a deletion cost, in deletion order."""
     table = plain_table("", "goes first", "subset", "version", "cost", "because")
     versions = {
         pod.name: version
@@ -174,7 +174,7 @@ def _because(cost: Cost, subset: str, spread: Spread) -> str:
 
 
 def _aged(cost: Cost, version: str, outcome: Outcome) -> str:
-    """Say what is different about a pod of an old version."""
+    """Return the remark on a pod of an old version, "" for others."""
     if version == outcome.newest or cost.standing is Standing.OUTSIDE:
         return ""
     return "; an old version is emptied from the front"

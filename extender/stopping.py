@@ -1,4 +1,4 @@
-"""How every long-running command of the project is told to stop."""
+"""The stop signal of every long-running command."""
 
 from __future__ import annotations
 

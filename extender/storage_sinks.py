@@ -1,8 +1,8 @@
-"""The sinks of what stands behind volumes and device claims, folded into one value.
+"""The object stores of the kinds behind volumes and device claims, combined in one value.
 
-These kinds differ from the others in that a server may lack one of them, or keep it from us. Until
-a kind has been listed it is unknown, and pods that it concerns are not judged; so it is with a
-single object that cannot be read.
+Unlike other kinds, these may be missing on a server, or forbidden. A kind is unknown until it has
+been listed, and pods that it concerns are not evaluated. The same holds for a single object that
+cannot be decoded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class StorageTable(Table[T]):
-    """Objects of one such kind by key."""
+    """The objects of one such kind by key."""
 
     def __init__(
         self, kind: Kind, key: Callable[[T], str], touch: Callable[[object], None]
@@ -48,7 +48,7 @@ class StorageTable(Table[T]):
         return self._mapping
 
     def replace(self, items: Sequence[T | Unreadable]) -> None:
-        """Take a whole list in place of what was there."""
+        """Replace all objects by a list."""
         super().replace(items)
         present = {self._key_of(item) for item in items}
         self._now_unread(each for each in self.unread if each.key in present)
@@ -57,13 +57,13 @@ class StorageTable(Table[T]):
             self._notice(self)
 
     def upsert(self, item: T | Unreadable) -> None:
-        """Take a new or changed object."""
+        """Add or update an object."""
         super().upsert(item)
         rest = self.unread - {Unread(self.kind, self._key_of(item))}
         self._now_unread(rest | self._marks(item))
 
     def remove(self, item: T | Unreadable) -> None:
-        """Drop an object."""
+        """Remove an object."""
         super().remove(item)
         self._now_unread(self.unread - {Unread(self.kind, self._key_of(item))})
 
@@ -82,7 +82,7 @@ class StorageTable(Table[T]):
 
 
 class AttachmentTable(StorageTable[VolumeAttachment]):
-    """Attachments, grouped by node; a change costs a look at that node's alone."""
+    """VolumeAttachments grouped by node; a change regroups only those of its node."""
 
     def __init__(self, touch: Callable[[object], None]) -> None:
         super().__init__(Kind.ATTACHMENTS, lambda it: it.name, touch)
@@ -117,7 +117,7 @@ class AttachmentTable(StorageTable[VolumeAttachment]):
 
 
 class StorageTables:
-    """All kinds together; ``touch`` is called with whatever has changed."""
+    """The stores of all storage kinds; ``on_change`` is called with each changed object."""
 
     def __init__(self, touch: Callable[[object], None]) -> None:
         self._touch = touch
@@ -132,7 +132,7 @@ class StorageTables:
         self.devices = StorageTable[ResourceClaim](Kind.DEVICES, lambda it: it.key, changed)
 
     def sizes(self) -> Mapping[str, int]:
-        """Count the objects known, by kind."""
+        """Return the number of known objects by kind."""
         return {each.kind.value: len(each.by_key) for each in self._all()}
 
     def storage(self) -> Storage:
@@ -156,7 +156,7 @@ class StorageTables:
         self._touch(what)
 
     def _all(self) -> tuple[StorageTable[object], ...]:
-        # The tables differ in what they hold; here only their kinds and keys are read.
+        # The stores differ in their type of object; only kinds and keys are read here.
         tables = (
             self.claims,
             self.volumes,

@@ -1,4 +1,4 @@
-"""Decisions as tables for people: the best candidates first, refused nodes gathered by reason."""
+"""Tables of decisions: the best candidates first, rejected nodes grouped by reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_SPARED = 5
 
 
 def filter_table(decision: FilterDecision) -> RenderableType:
-    """Show where the pod fits, and for each reason the nodes it keeps the pod from."""
+    """Return the nodes that a pod fits, and for each reason the nodes that it rejects."""
     nodes = len(decision.feasible) + len(decision.rejected)
     head = Text(f"{decision.pod.key} fits {len(decision.feasible)} of {nodes} nodes", style="bold")
     table = plain_table("nodes", "", "because", "eviction")
@@ -31,9 +31,9 @@ def filter_table(decision: FilterDecision) -> RenderableType:
 
 
 def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> RenderableType:
-    """Show who would go and who is spared on the best candidates, and why other nodes cannot help.
+    """Return the victims and reprieved pods of the best candidates, and why others are rejected.
 
-    ``order`` is the one that the candidates were chosen by.
+    ``order`` is the order by which the candidate was chosen.
     """
     head = Text(next(iter(decision.describe())), style="bold")
     parts: list[RenderableType] = [head]
@@ -49,7 +49,7 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
 
 
 def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
-    """Show which pods of the ReplicaSet ``key`` go, who would be next, and why in this order."""
+    """Return the pods that the ReplicaSet ``key`` deletes, the next ones, and the reasons."""
     victims, spared = decision.victims, decision.order[decision.count :]
     head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods go", style="bold")
     table = plain_table("", "pod", "node", "before the next by")

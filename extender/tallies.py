@@ -1,4 +1,4 @@
-"""How often each reason was found among refused nodes."""
+"""The number of rejected nodes by reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tally = Counter[Reason]
 
 
 def tally(rejected: Mapping[str, Rejection]) -> Tally:
-    """Count the reasons; that nobody has to go on a node is counted without the node's name."""
+    """Return the count of each reason; NO_VICTIM_NEEDED is counted without the node's name."""
     if isinstance(rejected, ByName):
         return rejected.tally()
     return Counter(

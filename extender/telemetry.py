@@ -1,14 +1,14 @@
-"""Calls as OpenTelemetry traces, sent to a collector over OTLP/HTTP; needs the extra ``otel``.
+"""Export of calls as OpenTelemetry traces over OTLP/HTTP; needs the extra ``otel``.
 
-Each call becomes a span of the kind *server*, a child of the caller's if that came with the call,
-and below it one span for each stage that ended. Spans are made of what was noted while the call
-went its way (:mod:`extender.tracing`), after it was answered; a thread sends them in batches. So
-neither tracing nor a collector that is slow or gone holds an answer up: what cannot be sent is
-dropped, and the log says in one line when that begins, and in one when it is over.
+Each call becomes a span of kind *server*, a child of the caller's span if the call has one, with a
+child span for each completed step. Spans are built from the call's request trace
+(:mod:`extender.observability.request_trace`) after it is answered; a thread sends them in batches.
+So neither tracing nor a slow or missing collector delays an answer. Spans that cannot be sent are
+dropped; the log has one line when that begins and one when it ends.
 
-Only this module knows OpenTelemetry, and it is loaded only where a configuration has ``tracing``.
-What else the specification of OpenTelemetry lets the environment say (headers for the collector,
-attributes of the resource, sizes of batches) its library reads there.
+Only this module imports OpenTelemetry, and it is loaded only if the configuration has ``tracing``.
+The library reads the other settings of OpenTelemetry's specification (headers for the collector,
+resource attributes, batch sizes) from the environment.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Value = str | int | float
 
 
 class Telemetry:
-    """Makes spans of calls; ``provider`` says where they go."""
+    """Builds the spans of calls; ``provider`` exports them."""
 
     def __init__(self, provider: TracerProvider, clock: Clock) -> None:
         self._tracer = provider.get_tracer("reprieve", version("reprieve"))
@@ -53,7 +53,7 @@ class Telemetry:
         self._parents = TraceContextTextMapPropagator()
 
     def answered(self, course: Course, outcome: Outcome) -> None:
-        """Make the spans of one call."""
+        """Build the spans of one call."""
         epoch = self._epoch()
         known = outcome.verb != UNKNOWN
         span = self._tracer.start_span(
@@ -73,13 +73,13 @@ class Telemetry:
         span.end(epoch(outcome.ended))
 
     def _epoch(self) -> Callable[[float], int]:
-        """Return what turns monotonic seconds into nanoseconds since the epoch, as of now."""
+        """Return the conversion of monotonic seconds to nanoseconds since the epoch, as of now."""
         now_ns, now = self._clock.now_ns(), self._clock.monotonic()
         return lambda moment: now_ns - int((now - moment) * 1e9)
 
 
 class Reporting(SpanExporter):
-    """Hands spans to another exporter, and says when that begins and ceases to fail."""
+    """Passes spans to another exporter, and logs when it begins and ceases to fail."""
 
     def __init__(self, inner: SpanExporter, endpoint: str) -> None:
         self._inner = inner
@@ -102,40 +102,40 @@ class Reporting(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Send nothing any more; what is being sent again is given up."""
+        """Stop the export; pending retries are abandoned."""
         self._inner.shutdown()
 
     def listen(self) -> None:
-        """Hear, instead of the log, what the library has to say."""
+        """Capture the library's log messages instead of logging them."""
         _LIBRARY.addHandler(self._heard)
         _LIBRARY.propagate = False
 
     def cease(self) -> None:
-        """Leave the library to itself again."""
+        """Stop capturing the library's log messages."""
         _LIBRARY.removeHandler(self._heard)
         _LIBRARY.propagate = True
 
 
 class _Heard(logging.Handler):
-    """Keeps the first that the library says."""
+    """Keeps the first log message of the library."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._said = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it, if it is the first."""
+        """Keep the message if it is the first."""
         self._said = self._said or record.getMessage()
 
     def take(self) -> str:
-        """Return what was said since the last time."""
+        """Return the first message since the last call."""
         said, self._said = self._said, ""
         return said
 
 
 @asynccontextmanager
 async def telemetry(tracing: Tracing, clock: Clock) -> AsyncIterator[Telemetry]:
-    """Trace calls while the block runs; then send what is left, for five seconds at most."""
+    """Export traces while the block runs; then flush the rest, for five seconds at most."""
     sending = OTLPSpanExporter(tracing.endpoint, timeout=tracing.timeout_seconds)
     reporting = Reporting(sending, tracing.endpoint)
     provider = TracerProvider(
@@ -154,15 +154,15 @@ async def telemetry(tracing: Tracing, clock: Clock) -> AsyncIterator[Telemetry]:
 
 
 async def _send_the_rest(provider: TracerProvider) -> None:
-    """Return when all has been sent or dropped.
+    """Return when all spans have been sent or dropped.
 
-    The library allows itself half a minute, in a thread that nobody has to wait for.
+    The library takes up to half a minute, in a daemon thread that may outlive this call.
     """
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def send() -> None:
         provider.shutdown()
-        with suppress(RuntimeError):  # nobody has waited, and the loop has ended
+        with suppress(RuntimeError):  # the wait timed out, and the loop is closed
             loop.call_soon_threadsafe(over.set)
 
     Thread(target=send, daemon=True).start()

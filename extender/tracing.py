@@ -1,9 +1,9 @@
-"""The course of a call, moment by moment, and who is told of it.
+"""The request trace of a call: the times of its steps, its decision, and its result.
 
-Whoever knows something of a call notes it in its :class:`Course`: the HTTP handler when it came and
-what was answered, the service when its turn came, what was decided, and on which state. That costs
-a few readings of the clock and nothing else. Once the answer is on its way a :class:`Tracer`, if
-there is one, may make of it what it likes.
+The components that handle a call record in its :class:`RequestTrace`: the HTTP handler the arrival
+and the response, the service the time in the queue, the decision and the snapshot. The only cost is
+a few clock readings. After the answer is sent, the trace is passed to the :class:`Tracer`, if there
+is one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final, Protocol
 from extender.verdict import Answer
 
 PARENT_HEADERS: Final = ("traceparent", "tracestate")
-"""What a caller sends that traces its own work (W3C Trace Context)."""
+"""The headers of the caller's trace (W3C Trace Context)."""
 
 
 class Stage(Enum):
-    """What a call goes through, in this order; the value is how people call it."""
+    """A step of a call, in this order; the value is the name of its span."""
 
     READING = "read the body"
     WAITING = "wait for the turn"
@@ -30,11 +30,11 @@ class Stage(Enum):
 
 @dataclass(slots=True)
 class Course:
-    """What became of one call; moments are monotonic seconds.
+    """The trace of one call; times are monotonic seconds.
 
-    ``parent`` has those of PARENT_HEADERS that came. ``ends`` says when each stage ended that did:
-    it began where the one before ended. ``case`` and ``substitute`` say what was the matter, and
-    what stood in, where no decision could be answered.
+    ``parent`` has the received headers of PARENT_HEADERS. ``step_ends`` has the end of each
+    completed step; a step begins when the previous one ends. ``fallback_reason`` and ``fallback``
+    are set if no decision could be made.
     """
 
     parent: Mapping[str, str] = field(default_factory=dict)
@@ -49,10 +49,9 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended, and when, in monotonic seconds.
+    """The result of a call; ``ended`` is in monotonic seconds.
 
-    ``verb`` is "unknown" where there is none of the name. ``problem`` is what the caller was told
-    in place of an answer.
+    ``verb`` is "unknown" for an unknown path. ``problem`` is the text of an error response.
     """
 
     verb: str
@@ -63,8 +62,8 @@ class Outcome:
 
 
 class Tracer(Protocol):
-    """Is told of calls that have been answered."""
+    """Receives the traces of answered calls."""
 
     def answered(self, course: Course, outcome: Outcome) -> None:
-        """Take note of a call; must neither wait nor fail."""
+        """Record an answered call; must neither block nor raise."""
         ...

@@ -1,12 +1,12 @@
-"""Calls take turns: while others wait, few decisions are made in each round of the event loop.
+"""The call queue: while calls wait, few decisions are made in each iteration of the event loop.
 
-Decisions are made at a stroke and hold everything else up. Without turns, calls that arrive
-together would be decided in a row, and those at the end could not be told how long they have been
-waiting. A call that meets nobody goes on at once, without a round.
+A decision blocks the event loop. Without a queue, calls that arrive together would be decided one
+after another, and the deadline of the last ones could not be checked in time. A call that finds the
+queue empty is decided at once.
 
-As a rule there is one decision in a round. Where many calls come in, a round is long for reading
-and refusing them, and those that wait would starve just when there is the most to do; so as many
-are made as take about as long as the rest of the round.
+By default one decision is made per iteration. Under load an iteration takes long, because it reads
+and refuses calls, and queued calls would starve when the load is highest. So the number of
+decisions per iteration is adjusted until they take about as long as the rest of the iteration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 
 class OverloadedError(RuntimeError):
-    """Too many calls wait for their turn already."""
+    """Too many calls are in the queue."""
 
 
 def _timeless() -> float:
@@ -25,9 +25,9 @@ def _timeless() -> float:
 
 
 class Turns:
-    """At most ``limit`` calls wait, the first to come first.
+    """A FIFO queue of at most ``limit`` calls.
 
-    ``monotonic`` gives seconds; without it there is one decision in each round, come what may.
+    ``monotonic`` returns seconds; without it there is always one decision per iteration.
     """
 
     def __init__(self, limit: int = 64, monotonic: Callable[[], float] = _timeless) -> None:
@@ -41,11 +41,11 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for their turn."""
+        """The number of calls in the queue."""
         return sum(not waiting.done() for waiting in self._waiting)
 
     async def take(self) -> None:
-        """Return when it is one's turn. Raises OverloadedError."""
+        """Return when the call may be decided. Raise OverloadedError."""
         loop = asyncio.get_running_loop()
         if not self._taken:
             self._taken = True
@@ -60,7 +60,7 @@ class Turns:
         await turn
 
     def spent(self, seconds: float) -> None:
-        """Take note of how long somebody whose turn it was has decided."""
+        """Record the duration of a decision."""
         self._deciding += seconds
 
     def _pass_on(self) -> None:
@@ -69,7 +69,7 @@ class Turns:
         passed = 0
         while self._waiting and passed < self._together:
             turn = self._waiting.popleft()
-            if not turn.done():  # a client that has gone away gives up its turn
+            if not turn.done():  # a cancelled call, whose client has disconnected, is skipped
                 turn.set_result(None)
                 passed += 1
         self._taken = passed > 0
@@ -81,7 +81,7 @@ class Turns:
         self._deciding = 0.0
 
     def _weigh(self) -> None:
-        """Make more decisions at once if the rest of the round took longer, and fewer again."""
+        """Double the decisions per iteration if its rest took longer than them, or halve them."""
         rest = self._monotonic() - self._round_began - self._deciding
         if rest > self._deciding:
             self._together = min(2 * self._together, max(1, self._limit))

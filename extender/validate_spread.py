@@ -1,4 +1,4 @@
-"""A WorkloadSpread validated as the webhook would, with the cluster of some files around it."""
+"""Validation of a WorkloadSpread as the webhook does it, against a cluster from files."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from policies.spreading.workloads import Workload
 Document = Mapping[str, Any]
 
 PodCheck = Callable[[Document], Iterable[tuple[str, str, str]]]
-"""Checks the spec of a pod: the field without ``spec.``, the sort of fault, and the rule."""
+"""Validates the spec of a pod; yields the field without ``spec.``, error type, and detail."""
 
 
 class FaultDocument(TypedDict):
-    """A rule that is broken, as upstream words it."""
+    """A validation error, in upstream's wording."""
 
     field: str
     message: str
 
 
 class ValidationDocument(TypedDict):
-    """What ``validate workloadspread -o json`` prints."""
+    """The output of ``validate workloadspread -o json``."""
 
     valid: bool
     errors: list[FaultDocument]
 
 
 def load_spread(path: str) -> WrittenSpread:
-    """Read the one WorkloadSpread of a file. Raises ManifestError, SpreadFileError."""
+    """Return the only WorkloadSpread of a file. Raise ManifestError, SpreadFileError."""
     found = [each for each in read_manifests(path) if each.kind == "WorkloadSpread"]
     if len(found) != 1:
         raise ManifestError(f"{path}: holds {len(found)} WorkloadSpreads; expected exactly one")
@@ -46,9 +46,9 @@ def load_spread(path: str) -> WrittenSpread:
 def spread_faults(
     written: WrittenSpread, files: SpreadFiles, quirks: Quirks, check_pod: PodCheck
 ) -> tuple[Fault, ...]:
-    """Return all that is wrong with a WorkloadSpread.
+    """Return the validation errors of a WorkloadSpread.
 
-    If the cluster has one of its name, it counts as a change of that one.
+    It is validated as an update if the cluster has a WorkloadSpread of its name.
     """
     spread = written.spread
     others = [each.spread for each in files.spreads_of(spread.namespace)]
@@ -70,9 +70,9 @@ def validation_document(faults: Iterable[Fault]) -> ValidationDocument:
 def patch_faults(
     written: WrittenSpread, workload: Workload | None, check_pod: PodCheck
 ) -> PatchFaults | None:
-    """Make the check of patches against the pod template of ``workload``; None if it is not there.
+    """Return the validation of patches on the pod template of ``workload``; None without it.
 
-    That is the object of :func:`~policies.spreading.validation.template_holder`.
+    The workload is that of :func:`~policies.workloadspread.validation.template_holder`.
     """
     if workload is None:
         return None
@@ -91,7 +91,7 @@ def patch_faults(
 
 
 def _template(workload: Document) -> Document:
-    """Return the pod template, with a volume for each claim that is made for a pod."""
+    """Return the pod template, with a volume for each entry of volumeClaimTemplates."""
     spec = workload.get("spec") or {}
     template = spec.get("template") or {}
     claims = [each.get("metadata") or {} for each in spec.get("volumeClaimTemplates") or ()]

@@ -1,7 +1,7 @@
-"""The verbs that kube-scheduler calls, as a table: how each is decoded and answered.
+"""The table of verbs that kube-scheduler calls: how each is decoded and decided.
 
-Both steps are functions without IO. Answering takes a Situation, one immutable moment, so nothing
-can change under a decision.
+Both are functions without IO. A decision takes a CallContext with an immutable snapshot, so its
+state cannot change meanwhile.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from policies.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that was understood: the pod it is about, and how to answer it.
+    """A decoded call: its pod, and the function that decides it.
 
-    ``veto`` and ``echo`` give what stands in for an answer; a veto is told why.
+    ``refuse_all`` and ``pass_through`` return the fallback answers; the argument of ``refuse_all``
+    is the reason.
     """
 
     pod: Pod
@@ -29,7 +30,7 @@ class Call:
 
 
 Verb = Callable[[bytes, Rules], Call]
-"""Reads a body; raises WireError or ObjectError, whose texts tell the caller what was expected."""
+"""Decodes a body; raises ExtenderDecodeError or ObjectError with what was expected."""
 
 
 def _filter(body: bytes, rules: Rules) -> Call:

@@ -1,4 +1,4 @@
-"""What every verb is given and gives back."""
+"""The context and the result of every verb."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from policies.rules import Rules
 
 
 class Search(Enum):
-    """Which nodes a preempt call considers: those that were offered, or all that are known."""
+    """Which nodes a preempt call considers: the candidates of the request, or all known ones."""
 
     OFFERED = "offered"
     CLUSTER = "cluster"
 
 
 class Substitute(Enum):
-    """What stands in for a decision: an error, a refusal of everything, or the question itself."""
+    """A fallback answer: an error, a refusal of every node, or the request passed through."""
 
     ERROR = "error"
     VETO = "veto"
@@ -30,7 +30,7 @@ class Substitute(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a verb decides on, and with: one immutable moment, an engine, and how much time."""
+    """The input of a decision: an immutable snapshot, an engine, and the time that is left."""
 
     snapshot: Snapshot
     engine: Engine
@@ -39,16 +39,16 @@ class Situation:
 
     @property
     def rules(self) -> Rules:
-        """What is decided by."""
+        """The rules of the engine."""
         return self.engine.rules
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How to write what is sent, the decision behind it, and what the decision doesn't say.
+    """The encoder of the answer, its decision, and what else is recorded of it.
 
-    ``promised`` is the candidate that kube-scheduler is told to take. ``notes`` are lines for the
-    journal: entries left out, answers deferred.
+    ``named_candidate`` is the candidate that the answer names. ``notes`` are lines for the decision
+    log: entries left out, answers deferred.
     """
 
     encode: Callable[[], bytes]
@@ -58,16 +58,16 @@ class Answer:
 
     @property
     def body(self) -> bytes:
-        """What is sent, written anew."""
+        """The body of the answer, encoded anew."""
         return self.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """When and how an answer came about.
+    """The circumstances of an answer: time, request, and snapshot.
 
-    ``pods_version`` is of the newest change to a pod that was known; ``seconds`` is what deciding
-    took.
+    ``pods_version`` is the resource version of the newest known change to a pod; ``seconds`` is the
+    duration of the decision.
     """
 
     at: str

@@ -1,9 +1,9 @@
-"""The extender protocol as Go speaks it: extender/v1 bytes to values and back.
+"""The types of k8s.io/kube-scheduler/extender/v1: decoding of requests and encoding of results.
 
-Go's structs carry no JSON tags, so keys are capitalised Go names, unset pointers and maps arrive as
-``null``, and Go's decoder takes any casing and ignores keys that it doesn't know. This module does
-the same on the way in, and writes exactly Go's keys in Go's order on the way out. Embedded pods and
-nodes are ordinary Kubernetes JSON and are kept as the bytes they came in.
+Go's structs have no JSON tags, so keys are capitalised Go names, nil pointers and maps are
+``null``, and Go's decoder accepts any casing and ignores unknown keys. This module decodes the
+same way, and encodes exactly Go's keys in Go's order. Embedded pods and nodes are ordinary
+Kubernetes JSON and are kept as the received bytes.
 
 Source: k8s.io/kube-scheduler/extender/v1/types.go and pkg/scheduler/extender.go.
 """
@@ -20,7 +20,7 @@ from policies.names import packed
 
 
 class WireError(ValueError):
-    """A body is not what the verb expects; the text says what is wrong and what was expected."""
+    """A request body is invalid; the text has the error and what was expected."""
 
 
 class MetaPod(msgspec.Struct):
@@ -30,14 +30,14 @@ class MetaPod(msgspec.Struct):
 
 
 class MetaVictims(msgspec.Struct):
-    """Victims on one node by their UIDs, the most important first."""
+    """Victims on one node by their UIDs, most important first."""
 
     Pods: list[MetaPod]
     NumPDBViolations: int
 
 
 class FilterResult(msgspec.Struct):
-    """ExtenderFilterResult: the nodes that are left, and why each other one is not."""
+    """ExtenderFilterResult: the feasible nodes, and the reason for each other one."""
 
     Nodes: NodeList | None
     NodeNames: Sequence[str] | msgspec.Raw | None
@@ -47,23 +47,23 @@ class FilterResult(msgspec.Struct):
 
 
 class NodeList(msgspec.Struct):
-    """A v1.NodeList whose nodes are passed on untouched."""
+    """A v1.NodeList whose nodes are passed on unchanged."""
 
     metadata: dict[str, str]
     items: list[msgspec.Raw]
 
 
 class PreemptionResult(msgspec.Struct):
-    """ExtenderPreemptionResult: always by UIDs, in either mode."""
+    """ExtenderPreemptionResult: victims by UID, in either form of the request."""
 
     NodeNameToMetaVictims: dict[str, MetaVictims]
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRequest:
-    """What a filter call asks: a pod, and nodes by name or, without a node cache, as objects.
+    """A filter request: a pod, and nodes by name or, if not nodeCacheCapable, as objects.
 
-    ``written`` are the names as they were sent, if they can be told from the rest without effort.
+    ``raw_names`` is the JSON of the names, if it can be cut out of the body cheaply.
     """
 
     pod: bytes
@@ -74,7 +74,7 @@ class FilterRequest:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What kube-scheduler would evict on one node: UIDs, and how many budgets that breaks."""
+    """The victims of kube-scheduler on one node: UIDs, and the number of PDB violations."""
 
     uids: tuple[str, ...]
     violations: int
@@ -82,14 +82,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class PreemptRequest:
-    """What a preempt call asks: a pod, and kube-scheduler's own candidates."""
+    """A preempt request: a pod, and kube-scheduler's own candidates."""
 
     pod: bytes
     offers: Mapping[str, Offer]
 
 
 def decode_filter(body: bytes) -> FilterRequest:
-    """Read ExtenderArgs. Raises WireError."""
+    """Decode ExtenderArgs. Raise ExtenderDecodeError."""
     by_name = _read_exactly(body)
     if by_name is not None:
         return by_name
@@ -106,7 +106,7 @@ def decode_filter(body: bytes) -> FilterRequest:
 
 
 def decode_preempt(body: bytes) -> PreemptRequest:
-    """Read ExtenderPreemptionArgs, with full victims or with their UIDs. Raises WireError."""
+    """Decode ExtenderPreemptionArgs, with victims as pods or UIDs. Raise ExtenderDecodeError."""
     fields = _fields(body, "ExtenderPreemptionArgs")
     by_uid = _victims(fields, "NodeNameToMetaVictims", dict[str, _MetaOffer | None])
     in_full = _victims(fields, "NodeNameToVictims", dict[str, _FullOffer | None])
@@ -124,17 +124,17 @@ def decode_preempt(body: bytes) -> PreemptRequest:
 
 
 def encode(result: FilterResult | PreemptionResult) -> bytes:
-    """Write a result as Go's decoder reads it."""
+    """Encode a result for Go's decoder."""
     return msgspec.json.encode(result)
 
 
 def meta_victims(uids: Iterable[str], violations: int) -> MetaVictims:
-    """Name victims by UID, in the order given."""
+    """Return victims by UID, in the given order."""
     return MetaVictims([MetaPod(uid) for uid in uids], violations)
 
 
 class _ByName(msgspec.Struct, forbid_unknown_fields=True):
-    """A filter call by name exactly as kube-scheduler writes it."""
+    """A filter call by name, exactly as kube-scheduler encodes it."""
 
     Pod: msgspec.Raw
     Nodes: None
@@ -146,11 +146,11 @@ _NAMES_KEY = b'"NodeNames":'
 
 
 def _read_exactly(body: bytes) -> FilterRequest | None:
-    """Read a filter call by name in one go; None if it is written otherwise, or wrong."""
+    """Decode a filter call by name in one pass; None if it is encoded otherwise, or invalid."""
     written = _written(body)
     names = None if written is None else packed(written)
     if written is not None and names is not None:
-        # Nobody has to read these names, so what is read has an empty list in their place.
+        # The names need not be parsed, so the parsed body has an empty list in their place.
         body = body[: -len(written) - 1] + b"[]}"
     try:
         found = _BY_NAME.decode(body)
@@ -164,9 +164,9 @@ def _read_exactly(body: bytes) -> FilterRequest | None:
 
 
 def _written(body: bytes) -> memoryview | None:
-    """Return the list of names as it stands in a call, where it comes last, as kube-scheduler has it.
+    """Return the JSON list of names if it is the last field of a body, as in kube-scheduler's.
 
-    No text in JSON holds the key with its quotes bare, so the last one found is the key.
+    No JSON string contains the key with unescaped quotes, so the last occurrence is the key.
     """
     found = body.rfind(_NAMES_KEY)
     begin = found + len(_NAMES_KEY)
@@ -178,7 +178,7 @@ class _Nodes(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-# An int64 in Go; kube-scheduler counts with it, so it is never negative.
+# An int64 in Go; kube-scheduler uses it as a count, so it is never negative.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
@@ -194,7 +194,7 @@ class _MetaOffer(msgspec.Struct):
         return ((pod and pod.UID) or _NOBODY for pod in self.Pods or ())
 
     def is_spelled_otherwise(self) -> bool:
-        # Go always writes every key, so a missing one hints at another casing.
+        # Go always encodes every key, so a missing one suggests another casing.
         return msgspec.UNSET in (self.Pods, self.NumPDBViolations) or any(
             pod is not None and pod.UID is msgspec.UNSET for pod in self.Pods or ()
         )
@@ -219,9 +219,9 @@ class _FullOffer(msgspec.Struct):
         return msgspec.UNSET in (self.Pods, self.NumPDBViolations)
 
 
-O = TypeVar("O", _MetaOffer, _FullOffer)  # noqa: E741 - an offer
+O = TypeVar("O", _MetaOffer, _FullOffer)  # noqa: E741
 
-# A null victim keeps its place, so that nobody takes the rest of the offer for the whole of it.
+# A null victim keeps its position, so that the other victims do not count as the complete list.
 _NOBODY = ""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NULL = b"null"
@@ -229,7 +229,7 @@ _SPELLINGS = {name.lower(): name for name in ("Pods", "NumPDBViolations", "UID")
 
 
 def _fields(body: bytes, what: str) -> dict[str, msgspec.Raw]:
-    """Split an object into its fields, keyed in lower case; those that are null are left out."""
+    """Split a JSON object into its fields by lower-case key, without those that are null."""
     try:
         raw = _RAW_FIELDS.decode(body)
     except msgspec.ValidationError:
@@ -252,7 +252,7 @@ T = TypeVar("T")
 
 
 def _sendable(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
-    """Return nodes that can be sent back; what nobody reads of them must be UTF-8, too."""
+    """Return nodes that can be sent back; also their undecoded fields must be UTF-8."""
     sent = tuple(nodes)
     for index, node in enumerate(sent):
         _understood(f"Nodes.items[{index}]", bytes(node).decode)
@@ -290,9 +290,9 @@ def _victims(
 
 
 def _respelled(victims: dict[str, dict[str, object] | None]) -> object:
-    """Return the victims with Go's names for their keys, whatever their casing.
+    """Return the victims with Go's names for keys of any casing.
 
-    The keys of a pod itself stay: they are Kubernetes JSON, where ``uid`` is in lower case.
+    The keys of a pod itself are kept: they are Kubernetes JSON, where ``uid`` is in lower case.
     """
     return {node: offer and _respelled_offer(offer) for node, offer in victims.items()}
 

@@ -1,4 +1,4 @@
-"""What selects pods, filed by namespace as the snapshot holds it."""
+"""The index of Services and controllers, which select pods, by namespace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from policies.workloads import Workload
 
 
 class WorkloadIndex:
-    """Services and controllers by namespace; what did not change is shared with the last view."""
+    """Services and controllers by namespace; unchanged namespaces are shared with the last view."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[tuple[str, str], Workload]] = {}
@@ -16,19 +16,19 @@ class WorkloadIndex:
         self._view: Mapping[str, tuple[Workload, ...]] = {}
 
     def put(self, workload: Workload) -> None:
-        """Take a new or changed workload."""
+        """Add or update a workload."""
         there = self._by_namespace.setdefault(workload.namespace, {})
         there[workload.kind, workload.name] = workload
         self._stale.add(workload.namespace)
 
     def drop(self, workload: Workload) -> None:
-        """Forget a workload."""
+        """Remove a workload."""
         there = self._by_namespace.get(workload.namespace, {})
         there.pop((workload.kind, workload.name), None)
         self._stale.add(workload.namespace)
 
     def view(self) -> Mapping[str, tuple[Workload, ...]]:
-        """Return the workloads of each namespace; the same mapping as before if none has changed."""
+        """Return the workloads by namespace; the same mapping as before if none has changed."""
         if self._stale:
             view = dict(self._view)
             for namespace in self._stale:

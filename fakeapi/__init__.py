@@ -1,7 +1,7 @@
 """An API server in one Python process, real enough for kubectl and every Python client.
 
-The store, the kinds and the API are pure; a server and a transport without sockets are thin shells
-around them, and :class:`FakeCluster` is the whole in one ``async with``.
+The store, the table of kinds and the API are pure. A server and a transport without sockets are
+thin layers around them. :class:`FakeCluster` starts all of it in one ``async with``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["FakeCluster", "VirtualCluster"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what this package offers when it is asked for: the pytest plugin is loaded always."""
+    """Import an exported name on first use, since pytest always loads the plugin."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from fakeapi import harness

@@ -1,9 +1,9 @@
-"""How clients get in: plainly, with a token, or over TLS with a client certificate.
+"""Client access: without credentials, with a bearer token, or with a client certificate over TLS.
 
-Plain HTTP asks nobody for credentials. TLS brings a certificate authority that lives in memory; the
-kubeconfig carries its certificate, and the client certificate (or, if there is one, the token) of
-the administrator. Where credentials are asked for, requests without any are refused (unless
-somebody stands in for ``nobody``), as upstream does when whoever is let in may do everything.
+Plain HTTP requires no credentials. TLS uses a certificate authority that is kept in memory; the
+kubeconfig contains its certificate, and the client certificate of the administrator (or the token,
+if there is one). If credentials are required, requests without any are rejected unless
+``anonymous_user`` is set, as upstream does when every authenticated user may do everything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
 
 class MissingExtraError(RuntimeError):
-    """A feature was asked for whose optional dependencies are not installed."""
+    """The optional dependencies of a requested feature are not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class _Token:
         return f"Bearer {self.value}"
 
     def refused(self) -> None:
-        """Nothing to renew."""
+        """Do nothing: the token cannot be refreshed."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """The authority, the server's side, and the administrator's certificate."""
+    """The certificate authority, the server's TLS context and the administrator's key pair."""
 
     authority: Authority
     server: ssl.SSLContext
@@ -57,7 +57,7 @@ class Tls:
 
     @cached_property
     def client(self) -> ssl.SSLContext:
-        """The administrator's side."""
+        """The TLS context of a client that authenticates as the administrator."""
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
         load_chain(context, self.admin.key + self.admin.certificate)
         return context
@@ -65,9 +65,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The ways in; ``token`` is the administrator's, ``tokens`` are other users'.
+    """How clients authenticate; ``token`` is the administrator's, ``tokens`` are other users'.
 
-    ``nobody`` is who asks without credentials where they are asked for (None: refused).
+    ``anonymous_user`` is the user of requests without credentials where credentials are required
+    (None: such requests are rejected).
     """
 
     tls: Tls | None = None
@@ -76,7 +77,7 @@ class Access:
     nobody: User | None = None
 
     def authenticator(self, issued: Lookup) -> Authenticator:
-        """Tell who asks; ``issued`` knows the tokens that the server itself gives out."""
+        """Return the authenticator; ``issued_tokens`` looks up tokens that the server issued."""
         if self.tls is None and not self.token and not self.tokens:
             return Everybody(issued)
         own = {self.token: ADMIN} if self.token else {}
@@ -84,11 +85,11 @@ class Access:
 
     @property
     def certificate(self) -> str:
-        """The authority's certificate in PEM, "" without TLS."""
+        """The certificate authority's certificate in PEM, "" without TLS."""
         return self.tls.authority.certificate.decode() if self.tls else ""
 
     def endpoint(self, url: str) -> Endpoint:
-        """Return the administrator's way to a server."""
+        """Return the endpoint of a server with the administrator's credentials."""
         credentials = _Token(self.token) if self.token else Anonymous()
         return Endpoint(url, credentials, self.tls.client if self.tls else None)
 
@@ -118,7 +119,7 @@ class Access:
 
 
 def create_tls(host: str) -> Tls:
-    """Make an authority and what it issues; raises MissingExtraError."""
+    """Create a certificate authority and issue its certificates; raises MissingExtraError."""
     try:
         from fakeapi.certificates import Authority
     except ImportError as error:
@@ -132,11 +133,11 @@ def create_tls(host: str) -> Tls:
     server.verify_mode = ssl.CERT_OPTIONAL
     pair = authority.issue_server(tuple(dict.fromkeys((host, *_LOCAL))))
     load_chain(server, pair.key + pair.certificate)
-    return Tls(authority, server, authority.issue_client(ADMIN))
+    return Tls(authority, server, authority.issue_client(ADMIN.name, ADMIN.groups))
 
 
 def load_chain(context: ssl.SSLContext, pem: bytes) -> None:
-    """Return a context its key and certificate (the ssl module takes them from files only)."""
+    """Load a key and a certificate into a context (the ssl module reads them from files only)."""
     with TemporaryDirectory(prefix="fakeapi-") as directory:
         path = Path(directory) / "pair.pem"
         path.touch(mode=0o600)
@@ -150,14 +151,14 @@ def _base64(pem: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """What a blocking client needs to ask as the administrator."""
+    """The administrator's credentials for a blocking client."""
 
     tls: ssl.SSLContext | None
     headers: Mapping[str, str]
 
 
 def admin_of(kubeconfig: Path) -> Admin:
-    """Read the administrator's credentials from a kubeconfig that :class:`Access` has written."""
+    """Read the administrator's credentials from a kubeconfig that :class:`ClientAccess` wrote."""
     document = orjson.loads(kubeconfig.read_bytes())
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}

@@ -1,7 +1,8 @@
-"""Webhooks of the control plane asked without a socket, by an API in the same process.
+"""In-process webhooks: an API in the same process calls the control plane's webhooks directly.
 
-Their configurations name a Service, as if they ran in the cluster; nobody looks it up as long as
-they answer. Once they do not, requests fail as they do where the Service has no endpoints.
+The webhook configurations name a Service, as if the webhooks ran in the cluster. The Service is not
+resolved while the webhooks are served. Afterwards requests fail as they do for a Service without
+endpoints.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SERVICE: Final = {"namespace": "reprieve-system", "name": "reprieve-webhooks"}
 
 
 def reception_of(api: Api) -> Reception:
-    """Return the place in which an API asks webhooks of its own process."""
+    """Return the webhook endpoint by which an API calls webhooks of its own process."""
 
     def attend(handlers: Handlers) -> Detach:
         return _attend(api, handlers)
@@ -32,7 +33,7 @@ def _leads_to(path: str) -> Document:
 
 
 def _attend(api: Api, handlers: Handlers) -> Detach:
-    # Who needs it, loads it.
+    # Imported here to keep the start-up time of other components short.
     from fakeapi.controllers.spreading.copies import DEFINITION
     from fakeapi.controllers.spreadwebhooks.converting import answer_conversion
     from fakeapi.controllers.spreadwebhooks.names import PATHS

@@ -1,7 +1,7 @@
-"""Certificates made on the spot: an authority of our own, and what it issues.
+"""Self-signed serving certificates: a certificate authority in memory, and what it issues.
 
-Nothing is kept on disk. Keys are on the curve P-256; certificates hold for ten years from the day
-before, on the host's clock, since it is the clients that check them. Needs the extra ``tls``.
+Nothing is kept on disk. Keys use the curve P-256. Certificates are valid for ten years from the
+previous day, by the host's clock, because the clients check them. Requires the extra ``tls``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-from fakeapi.api.messages import User
 
 _LIFETIME: Final = timedelta(days=3650)
 _NO_USE: Final = {
@@ -44,7 +42,7 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that lives as long as this value."""
+    """A certificate authority whose key exists only in this object."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -56,17 +54,17 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """The authority's certificate, PEM."""
+        """The certificate of the certificate authority, PEM."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue_server(self, hosts: Sequence[str]) -> KeyPair:
-        """Certify a server that is reached under these names and addresses."""
+        """Issue a serving certificate for these host names and addresses."""
         names = x509.SubjectAlternativeName([_host(host) for host in hosts])
         return self._issue(_name(hosts[0]), ExtendedKeyUsageOID.SERVER_AUTH, names)
 
-    def issue_client(self, user: User) -> KeyPair:
-        """Certify a user: the name becomes the common name, groups become organizations."""
-        return self._issue(_name(user.name, user.groups), ExtendedKeyUsageOID.CLIENT_AUTH)
+    def issue_client(self, name: str, groups: Sequence[str] = ()) -> KeyPair:
+        """Issue a client certificate: the user is the common name, groups are organizations."""
+        return self._issue(_name(name, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def _issue(
         self,

@@ -1,10 +1,10 @@
-"""Where the ``reprieve`` command begins.
+"""Entry point of the ``reprieve`` command.
 
-``fakeapi`` is started by tests that wait for it, ``record`` and ``replay`` by people who do: they
-begin without what only other commands need, and without looking for garbage among the modules that
-are being imported, which all stay. Later all commands look for it a little less often than usual:
-to serve one request makes about as many objects as there are by default between two looks, most of
-which are still in use when it comes.
+Tests wait for ``fakeapi`` to start, and users wait for ``record`` and ``replay``. These commands
+import only what they need. Garbage collection is disabled during the imports, because the modules
+stay loaded. Afterwards the young generation is collected somewhat less often than by default:
+serving one request allocates about as many objects as the default threshold, most of which are
+still in use when the collection runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 YOUNG_OBJECTS: Final = 10_000
-"""How many objects more there must be before garbage is looked for among the newest."""
+"""Net allocations after which the garbage collector's young generation is collected."""
 
 
 def main() -> None:
@@ -30,17 +30,23 @@ def main() -> None:
 
 
 def _command(name: str) -> Callable[[], None]:
-    """Load what a command needs, and give it."""
-    if name not in ("fakeapi", "record", "replay"):
+    """Import and return the function that runs a command."""
+    if name not in ("fakeapi", "controllers", "record", "replay"):
         from fakeapi.commands import run_commands
 
         return run_commands
-    from fakeapi.alone import run_alone
+    from fakeapi.alone import check_pod, run_alone
 
     if name == "fakeapi":
         from fakeapi.serving import EXAMPLE, serve_fakeapi
 
         return partial(run_alone, name, serve_fakeapi, EXAMPLE)
+    if name == "controllers":
+        from fakeapi import standalone
+
+        return partial(
+            run_alone, name, standalone.controllers_command(check_pod), standalone.EXAMPLE
+        )
     if name == "record":
         from extender.recording import command
 

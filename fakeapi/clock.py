@@ -1,18 +1,20 @@
-"""One clock for a whole world: it stands still and is stepped, runs at any pace, or jumps.
+"""Virtual clock of a world: paused and stepped, running at a factor, or jumping between timers.
 
-Everything in this project that waits or stamps asks a :class:`extender.kube.clock.Clock`. A world
-on a :class:`VirtualClock` lives an hour in as long as its events take:
+All code in this project that waits or takes timestamps uses a
+:class:`extender.kube.rest.clock.Clock`. On a :class:`VirtualClock` an hour takes as long as the
+work that is due in it:
 
-    await clock.advance(60)          a minute passes, and all that happens in it happens
-    await clock.jump()               on to the next moment for which somebody waits
-    async with clock.jumping(): ...  the same, again and again, whenever nobody has anything to do
-    clock.run(60)                    a minute each second, by the host's clock; 0: stand still
-    with clock.standing(): ...       stand still meanwhile
+    await clock.advance(60)          let a minute pass, with all work that is due in it
+    await clock.jump()               go to the next time for which a task sleeps
+    async with clock.jumping(): ...  jump repeatedly, whenever all tasks wait
+    clock.run(60)                    one minute per second of the host's clock; 0: pause
+    with clock.paused(): ...         pause until the block ends
 
-Stepping and jumping are exact: sleepers wake in the order of their time, and those of one time in
-the order in which they lay down; after each the others go on until all of them wait, so that what
-one does at 3 s has happened at 4 s. Who waits for a socket counts as waiting: sockets and exact
-virtual time do not mix. A running clock wakes sleepers as the host's timers come.
+Stepping and jumping are exact. Sleepers wake in the order of their due times, and sleepers of the
+same time in the order in which they began to sleep. After each wake-up all tasks run until all of
+them wait, so that work due at 3 s is done before 4 s. A task that waits for a socket counts as
+waiting: sockets and exact virtual time do not mix. A running clock wakes sleepers by timers of the
+event loop.
 """
 
 from __future__ import annotations
@@ -35,11 +37,14 @@ _TOLERANCE_SECONDS: Final = 1e-6
 
 
 class RestlessError(RuntimeError):
-    """Tasks go on and on without ever waiting, so time cannot go on."""
+    """Tasks keep running without ever waiting, so virtual time cannot advance."""
 
 
 class VirtualClock:
-    """Begins at ``start_ns`` and runs at ``factor`` seconds for each of the host's (0: stands)."""
+    """A clock that runs ``factor`` times as fast as the host's (0: paused).
+
+    ``start_ns`` is its start, in nanoseconds since the Unix epoch.
+    """
 
     def __init__(
         self, start_ns: int = START_NS, factor: float = 0.0, host: Clock | None = None
@@ -59,17 +64,17 @@ class VirtualClock:
 
     @classmethod
     def like_the_host(cls) -> Self:
-        """Return a clock that shows the host's time and runs as the host's does, until told else."""
+        """Return a clock that starts at the host's time and runs at the host's speed."""
         host = SystemClock()
         return cls(host.now_ns(), 1.0, host)
 
     @property
     def factor(self) -> float:
-        """How many seconds pass in each of the host's."""
+        """Virtual seconds per second of the host's clock; 0 while paused."""
         return self._factor
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Seconds since the clock was created."""
         if not self._factor:
             return self._now
         return self._now + (self._host.monotonic() - self._anchor) * self._factor
@@ -79,7 +84,7 @@ class VirtualClock:
         return self._start_ns + round(self.monotonic() * 10**9)
 
     async def sleep(self, seconds: float) -> None:
-        """Return when ``seconds`` have passed on this clock; at once if not positive."""
+        """Sleep for ``seconds`` on this clock; return at once if not positive."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -91,7 +96,7 @@ class VirtualClock:
         await waking
 
     async def advance(self, seconds: float) -> None:
-        """Let ``seconds`` pass; raises ValueError for a negative number, RestlessError."""
+        """Advance by ``seconds``; raises ValueError for a negative number, NeverIdleError."""
         if seconds < 0:
             raise ValueError(f"time does not go back: {seconds} s")
         async with self._stepping():
@@ -103,7 +108,7 @@ class VirtualClock:
             await settle()
 
     async def jump(self) -> bool:
-        """Go on to the next moment for which anybody waits; False if nobody does."""
+        """Advance to the next time for which a task sleeps; return False if no task sleeps."""
         async with self._stepping():
             await settle()
             while self._sleepers and self._sleepers[0][2].done():
@@ -117,7 +122,7 @@ class VirtualClock:
 
     @asynccontextmanager
     async def jumping(self) -> AsyncIterator[None]:
-        """Jump whenever nobody has anything to do, until the block ends."""
+        """Jump whenever all tasks wait, until the block ends."""
         task = asyncio.create_task(self._jump_on())
         try:
             yield
@@ -126,7 +131,7 @@ class VirtualClock:
             await asyncio.wait((task,))
 
     def run(self, factor: float) -> None:
-        """Run at a pace from now on; raises ValueError for a negative factor."""
+        """Run at ``factor`` from now on; raises ValueError for a negative factor."""
         if factor < 0:
             raise ValueError(f"time does not go back: factor {factor}")
         self._hold()
@@ -135,7 +140,7 @@ class VirtualClock:
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """Have a clock that runs stand still until the block ends, and all others like it."""
+        """Pause the clock until the block ends, and every other such block that is open."""
         if not self._standing:
             self._pace = self._factor
             self.run(0.0)
@@ -155,7 +160,7 @@ class VirtualClock:
 
     @asynccontextmanager
     async def _stepping(self) -> AsyncIterator[None]:
-        """Hold the clock, for one mover at a time, and let it run again as it ran."""
+        """Pause the clock for one caller at a time, then restore its factor."""
         async with self._moving:
             factor = self._factor
             self.run(0.0)
@@ -193,7 +198,7 @@ class VirtualClock:
 
 
 async def settle() -> None:
-    """Let every task go on until all wait for time or for a socket; raises RestlessError."""
+    """Run all tasks until each waits for time or a socket; raises NeverIdleError."""
     ready = _ready(asyncio.get_running_loop())
     if ready is None:
         for _ in range(_TURNS):
@@ -207,10 +212,10 @@ async def settle() -> None:
 
 
 def _ready(loop: Any) -> deque[Any] | None:
-    """Return what the event loop is about to call; None if it is one that does not tell.
+    """Return the event loop's queue of ready callbacks, or None if the loop has no such attribute.
 
-    asyncio has no public way to ask whether anything is left to do, and guessing a number of turns
-    would make time pass under whoever needs one more.
+    asyncio has no public way to find out whether callbacks are left. With a fixed number of
+    iterations instead, time could advance before a task that needs one more iteration has run.
     """
     ready = getattr(loop, "_ready", None)
     return ready if isinstance(ready, deque) else None

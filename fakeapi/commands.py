@@ -1,4 +1,4 @@
-"""The whole ``reprieve`` command: what the extender offers, and fakeapi beside it."""
+"""All commands of ``reprieve``: those of the extender, and those that need fakeapi."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from extender.cli import Embedded, build, run
 from extender.config import ConfigError
 from extender.spreadcommands import validate_commands
 from fakeapi import replaycommand, standalone
-from fakeapi.api.podspecs import pod_spec_faults
+from fakeapi.alone import check_pod
 from fakeapi.demo import command as demo
 from fakeapi.demo import questions
 from fakeapi.harness import FakeCluster
@@ -19,7 +19,7 @@ from fakeapi.serving import EXAMPLE, serve_fakeapi
 
 @asynccontextmanager
 async def embedded_cluster(name: str) -> AsyncIterator[Embedded]:
-    """Start a shipped cluster in this process. Raises ConfigError for an unknown name."""
+    """Start a shipped scenario as a cluster in this process; raises ConfigError for other names."""
     try:
         objects = scenario(name)
     except UnknownScenarioError as error:
@@ -39,8 +39,8 @@ def run_commands() -> None:
     """Run the command line."""
     app = build(embedded_cluster)
     app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
-    app.command("controllers", epilog=standalone.EXAMPLE)(standalone.run_controllers)
+    app.command("controllers", epilog=standalone.EXAMPLE)(standalone.controllers_command(check_pod))
     app.command("replay", epilog=replaycommand.EXAMPLE)(replaycommand.replay_events)
-    app.add_typer(validate_commands(pod_spec_faults), name="validate")
+    app.add_typer(validate_commands(check_pod), name="validate")
     app.command("demo", epilog=demo.EXAMPLE)(demo.show_demo)
     run(app)

@@ -1,7 +1,7 @@
-"""Time limits by a clock: one task rings for however many wait.
+"""Timeouts by a clock: one task serves all pending timeouts.
 
-A limit that nobody reaches costs an entry in a table. When nothing is limited no one waits on the
-clock, so that a world that jumps from moment to moment does not stop where nothing happens.
+A timeout that does not expire costs one entry in a dict. Without pending timeouts no task sleeps on
+the clock, so that a jumping virtual clock does not stop at times at which nothing is due.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from extender.kube.clock import Clock
 
 
 class Deadlines:
-    """Limits by ``clock``; the task that rings ends with the last of them."""
+    """Expires timeouts by ``clock``; its task ends with the last pending timeout."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -27,13 +27,13 @@ class Deadlines:
         return Limit(self, seconds)
 
     def begin(self, limit: Limit, seconds: float) -> None:
-        """Ring for a limit when its time is over."""
+        """Expire a timeout once ``seconds`` have passed."""
         due = self._due[limit] = self._clock.monotonic() + seconds
         if self._ringing is None or due < self._next:
             self._restart(due)
 
     def end(self, limit: Limit) -> None:
-        """Ring for a limit no more."""
+        """Remove a timeout."""
         del self._due[limit]
         if not self._due and self._ringing is not None:
             self._ringing.cancel()
@@ -59,7 +59,7 @@ class Deadlines:
 
 
 class Limit:
-    """A block that has so much time; ``is_over`` tells its own TimeoutError from others."""
+    """An ``async with`` block with a timeout; ``has_expired`` identifies its own TimeoutError."""
 
     def __init__(self, deadlines: Deadlines, seconds: float) -> None:
         self._deadlines = deadlines
@@ -68,11 +68,11 @@ class Limit:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time was over before the block ended."""
+        """Whether the timeout expired before the block ended."""
         return self._timeout.expired()
 
     def ring(self) -> None:
-        """End the block as soon as it waits."""
+        """Cancel the block at its next await."""
         self._timeout.reschedule(0)
 
     async def __aenter__(self) -> Self:

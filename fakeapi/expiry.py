@@ -1,7 +1,8 @@
-"""Events go an hour after they were last written.
+"""Event TTL: Events are deleted one hour after their last write.
 
-The store does this by itself, as etcd does with its leases, so nobody asks for it and nothing holds
-it up. Objects that are there from the start, or come back with a snapshot, get a full hour.
+As with etcd leases, the store deletes them directly: there is no request, and no admission or
+finalizer delays the deletion. Events that exist at the start, or are restored from a snapshot, have
+the full hour.
 
 Source: kube-apiserver's ``--event-ttl``.
 """
@@ -20,7 +21,7 @@ TTL_SECONDS: Final = 3600.0
 
 
 class EventExpiry:
-    """Ends the Events of one store as their time comes."""
+    """Deletes the Events of one store when their TTL is over."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -30,7 +31,7 @@ class EventExpiry:
         self._written = asyncio.Event()
 
     async def run(self) -> None:
-        """End Events until cancelled."""
+        """Delete expired Events until cancelled."""
         stop = self._store.listen(EVENTS, self._note)
         try:
             self._begin()
@@ -54,7 +55,7 @@ class EventExpiry:
         self._due = deque((due, e.key, e.version) for e in self._store.entries(EVENTS))
 
     def _note(self) -> None:
-        """Note what was just written; a store that was restored is looked at anew."""
+        """Record the latest writes; list all Events again if the store was restored."""
         try:
             events = self._store.since(EVENTS, self._read)
         except ExpiredError:

@@ -1,4 +1,4 @@
-"""Faults from Python: a sentence for each, and a plan of them for a cluster.
+"""Fault rules in Python, and the fault plan of a cluster.
 
     cluster.faults.plan(
         fault(429, retry_after=2).on("create", "pods").once(),
@@ -7,8 +7,8 @@
         fault("silence", after_frames=5).on("watch", "nodes").between(60, 120),
     )
 
-They are written as a plan in a file is (:mod:`fakeapi.api.faulting.parsing`), and read by the same
-reader, so a mistake is told in the same words.
+A rule is converted to the document that a plan file contains, and parsed by the same parser
+(:mod:`fakeapi.apiserver.testing.fault_injection.plan_parser`), so errors have the same text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any, Final
 
 Names = str | tuple[str, ...]
 Ask = Callable[[str, "dict[str, Any] | None"], dict[str, Any]]
-"""Asks a world's faults: GET, POST with a plan, or DELETE; gives the plan and its counters."""
+"""Sends GET, POST with a plan, or DELETE to a world's fault injector; returns plan and counters."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One rule of a plan in the making; every method gives a new one."""
+    """One rule of a fault plan; every method returns a new rule."""
 
     fields: Mapping[str, Any]
     match: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
@@ -41,7 +41,7 @@ class Fault:
         namespaces: Names = (),
         names: Names = (),
     ) -> Fault:
-        """Limit it to requests for objects; each argument is one name or several, () is any."""
+        """Limit the rule to requests for objects; an argument is one name or several, () is any."""
         return self._matching(
             verbs=verbs,
             resources=resources,
@@ -51,39 +51,39 @@ class Fault:
         )
 
     def at(self, paths: Names, verbs: Names = ()) -> Fault:
-        """Limit it to requests by their path (a pattern of fnmatch), discovery included."""
+        """Limit the rule to request paths (fnmatch patterns), discovery included."""
         return self._matching(paths=paths, verbs=verbs)
 
     def by(self, clients: Names) -> Fault:
-        """Limit it to clients by their User-Agent (a pattern of fnmatch)."""
+        """Limit the rule to clients by User-Agent (fnmatch patterns)."""
         return self._matching(clients=clients)
 
     def once(self) -> Fault:
-        """Strike each client's first request only."""
+        """Inject into each client's first matching request only."""
         return self.times(1)
 
     def times(self, number: int) -> Fault:
-        """Strike so many requests of each client, and no more."""
+        """Inject into at most ``number`` requests of each client."""
         return self._with(times=number)
 
     def after(self, number: int) -> Fault:
-        """Spare each client's first so many requests."""
+        """Skip the first ``number`` requests of each client."""
         return self._with(after=number)
 
     def every(self, number: int) -> Fault:
-        """Strike each so-manieth request of each client."""
+        """Inject into every ``number``-th request of each client."""
         return self._with(every=number)
 
     def probability(self, value: float) -> Fault:
-        """Strike with this probability, drawn by the seed."""
+        """Inject with this probability; the plan's seed determines the outcome."""
         return self._with(probability=value)
 
     def between(self, start: float, end: float) -> Fault:
-        """Strike only in a time, in seconds since the plan began, on the world's clock."""
+        """Inject only between two times, in seconds on the world's clock since the plan began."""
         return self._with(**{"from": start, "until": end})
 
     def document(self) -> dict[str, Any]:
-        """Return it as a plan in a file has it."""
+        """Return the rule as it is written in a plan file."""
         return {**self.fields, **({"match": dict(self.match)} if self.match else {})}
 
     def _with(self, **fields: Any) -> Fault:
@@ -101,22 +101,22 @@ class Fault:
 def fault(kind: str | int, **options: Any) -> Fault:
     """Return a rule for a fault (``"drop"``, ``503`` …) with the options of its kind.
 
-    Options are written in Python's manner: ``retry_after``, ``after_frames``.
+    Option names are in snake case: ``retry_after``, ``after_frames``.
     """
     written = {_camel(name): value for name, value in options.items()}
     return Fault({"fault": kind, **written})
 
 
 class FaultControl:
-    """The faults of a cluster, wherever it runs."""
+    """Controls fault injection of a cluster in this process, a thread or another process."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
 
     def plan(self, *faults: Fault, seed: int | None = None) -> None:
-        """Begin a plan in place of any other; the cluster's own seed counts unless one is given.
+        """Start a plan in place of any other; without ``seed`` the cluster's own seed is used.
 
-        Raises PlanError (a cluster in another process: ProcessError) naming the mistake.
+        Raises PlanError (a cluster in another process: ProcessError) for an invalid rule.
         """
         document: dict[str, Any] = {"faults": [each.document() for each in faults]}
         self.ask("POST", document if seed is None else {"seed": seed, **document})
@@ -126,7 +126,7 @@ class FaultControl:
         return self.ask("GET", None)
 
     def end(self) -> dict[str, Any]:
-        """End the plan, and give its report."""
+        """End the plan and return its report."""
         return self.ask("DELETE", None)
 
     @property

@@ -1,4 +1,4 @@
-"""A whole API server for a test or a program, up in milliseconds and gone without a trace.
+"""Fake clusters: an API server with a control plane for a test or a program.
 
     async with FakeCluster() as cluster:
         cluster.load([node, pod])
@@ -6,11 +6,11 @@
 
     with FakeCluster.in_thread() as cluster:       # for code that blocks the loop
     with FakeCluster.as_process() as cluster:      # for code that must not share an interpreter
-    async with VirtualCluster() as cluster:        # no sockets, on a clock that stands still
+    async with VirtualCluster() as cluster:        # no sockets, on a virtual clock
 
-All of them load, save, restore, fork and reset, and tell what has happened. In all of them runs
-what ``run`` names of the control plane (:mod:`fakeapi.controlplane.plane`): garbage collection and
-the end of namespaces, unless told otherwise.
+Every form starts in milliseconds, leaves nothing behind, supports load, snapshot, restore, fork and
+reset, and returns the history of objects. ``run`` names the control-plane components that run
+(:mod:`fakeapi.controlplane.components`); the default is garbage collection and namespace deletion.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from fakeapi.api.release import DEFAULT_RELEASE, Release
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import START_NS, VirtualClock
 from fakeapi.controlplane.kubelet.outfits import Script
-from fakeapi.controlplane.plane import DEFAULT_RUN, ControlPlane, parse_run
+from fakeapi.controlplane.plane import ControlPlane
 from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit, Waiting
 from fakeapi.faults import FaultControl
 from fakeapi.life import Life
-from fakeapi.orders import read_book, read_orders
+from fakeapi.orders import DEFAULT_RUN, parse_run, read_book, read_orders
 from fakeapi.process import ProcessCluster
 from fakeapi.server import Server
 from fakeapi.store import DEFAULT_HISTORY
@@ -58,10 +58,10 @@ __all__ = ["FakeCluster", "VirtualCluster", "create_api"]
 
 
 class Cluster:
-    """A world that can be asked, saved and brought back; how it is reached is its heirs' matter."""
+    """A world with a control plane; subclasses define how clients connect to it."""
 
     client: Client
-    """Asks as the administrator, once the cluster has been entered."""
+    """A client with the administrator's credentials; set once the cluster has been entered."""
 
     def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
         self.world = world
@@ -79,59 +79,59 @@ class Cluster:
 
     @property
     def control_plane(self) -> ControlPlane:
-        """The parts of the control plane by name, to be switched, paused and stepped."""
+        """The components of the control plane by name; each can be started, paused and stepped."""
         return self._life.control_plane
 
     @property
     def api(self) -> Api:
-        """The API itself, without anything around it."""
+        """The API as a pure function, without server or transport."""
         return self.world.api
 
     @property
     def faults(self) -> FaultControl:
-        """What goes wrong between clients and the API: nothing, until there is a plan."""
+        """Fault injection between clients and the API; inactive until a plan is started."""
         return FaultControl(self.world.management.faults.ask)
 
     @property
     def scheduler(self) -> SchedulerOutfit:
-        """What the scheduler goes by; its ``trace`` is what it and its extenders have said."""
+        """The scheduler's options; ``trace`` holds its calls to extenders and their answers."""
         return self.world.scheduler
 
     @property
     def requests(self) -> Sequence[RequestRecord]:
-        """The newest requests, oldest first."""
+        """The most recent requests, oldest first."""
         return self.world.requests
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store objects (or lists of them) as they are given, and count them.
+        """Store objects (or lists of them) as they are, without admission; return their number.
 
-        The arguments stay the caller's. Raises StatusError (400, 422) naming the fault.
+        The arguments are not modified. Raises StatusError (400, 422) for an invalid object.
         """
         return self.world.load(objects)
 
     def export(self) -> list[dict[str, Any]]:
-        """Return every object there is as a manifest; :meth:`load` brings them back."""
+        """Return all objects as manifests that :meth:`load` accepts."""
         return self.world.export()
 
     def snapshot(self, name: str = "") -> str:
-        """Save the present under ``name`` (or a new one), and give the name."""
+        """Save the current state under ``name`` (or a generated name) and return the name."""
         return self.world.management.snapshots.save(name)
 
     def restore(self, name: str) -> None:
-        """Bring back a snapshot's objects; every watch expires. Raises StatusError (404)."""
+        """Restore a snapshot's objects; every watch expires. Raises StatusError (404)."""
         self.world.management.snapshots.restore(name)
 
     def reset(self) -> None:
-        """Drop everything; every watch expires."""
+        """Delete all objects and the history; every watch expires."""
         self.world.api.reset()
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.world.history(kind, namespace, name)
 
     def record(self, path: str | Path) -> AbstractContextManager[RecordingFile]:
-        """Record all writes into a file while the block runs; raises RecordingError."""
-        from fakeapi.recording import record_world  # who needs it, loads it
+        """Record all writes into a file until the block ends; raises RecordingError."""
+        from fakeapi.recording import record_world  # imported on use: start-up time
 
         return record_world(self.world, str(path))
 
@@ -141,15 +141,16 @@ class Cluster:
         head_start: float = 0.0,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> Report:
-        """Play a recording, and compare what came of it; the parts that run are attached to it.
+        """Play a recording into this cluster with the running components attached, and compare.
 
-        What it follows begins as it was listed. If the clock stands still it is moved on for as
-        long as the recording took, and a second; else all is played at its pace. Who watches
-        has ``head_start`` seconds to learn what there was at the beginning, and ``before`` is
-        awaited then. See docs/record-replay.md. Raises RecordingError, ReplayError,
-        UnplayablePartError, and TypeError for a clock of the cluster's maker's.
+        The recorded resources start as they were listed. A paused clock is advanced by the length
+        of the recording and the time that the attached components need afterwards (at least one
+        second); a running clock plays the recording at the clock's speed. Watchers have
+        ``head_start`` seconds to read the initial state; then ``before`` is awaited. See
+        docs/record-replay.md. Raises RecordingError, ReplayError, UnsupportedComponentError, and
+        TypeError if the cluster was created with a ``clock`` of another type.
         """
-        from extender.recording.files import Recording, read_recording  # who needs it, loads it
+        from extender.recording.files import Recording, read_recording  # on use: start-up time
         from fakeapi.replaying.player import Player, replay
 
         clock = self.world.clock
@@ -161,12 +162,12 @@ class Cluster:
         return await replay(player, clock, head_start, before)
 
     def local_transport(self, agent: str = "") -> LocalTransport:
-        """Return a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
+        """Return a transport to the API without sockets; ``agent`` is its User-Agent."""
         return self.world.transport(agent)
 
 
 class ServedCluster(Cluster):
-    """A world behind a socket, as an async context manager."""
+    """A cluster whose API is served on a socket, as an async context manager."""
 
     def __init__(
         self, world: World, run: tuple[str, ...], access: Access, host: str, port: int
@@ -195,7 +196,7 @@ class ServedCluster(Cluster):
 
     @property
     def clock(self) -> VirtualClock:
-        """The time that the cluster lives by; TypeError if it was given one of another kind."""
+        """The cluster's clock; raises TypeError if it is not a VirtualClock."""
         clock = self.world.clock
         if not isinstance(clock, VirtualClock):
             raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
@@ -203,18 +204,18 @@ class ServedCluster(Cluster):
 
     @property
     def address(self) -> str:
-        """Where it was told to listen."""
+        """The host and port that were passed to the cluster."""
         host, port = self._address
         return f"{host}:{port}"
 
     def write_kubeconfig(self, path: Path) -> Path:
-        """Write a kubeconfig of the administrator."""
+        """Write a kubeconfig with the administrator's credentials."""
         return self._access.write_kubeconfig(path, self.url)
 
     def fork(self, snapshot: str = "") -> ServedCluster:
-        """Return a cluster, not yet entered, that goes on from a snapshot, or from now.
+        """Return a new cluster, not yet entered, with the state of a snapshot or the current one.
 
-        It has a free port and lets the same clients in. Raises StatusError (404).
+        It listens on a free port and accepts the same credentials. Raises StatusError (404).
         """
         world = self.world.fork(snapshot)
         return ServedCluster(world, self._run, self._access, self._address[0], 0)
@@ -239,27 +240,27 @@ class ServedCluster(Cluster):
 class FakeCluster(ServedCluster):
     """An API server on a free port of the loopback interface, as an async context manager.
 
-    ``run`` names the control-plane parts that run: ``none``, ``all``, or names with commas between
-    (UnknownPartError for others). Without a ``clock`` the cluster shows and keeps the host's time,
-    until :attr:`clock` is told otherwise. ``port`` 0 picks a free one. ``history`` is how many
-    events of a resource can be replayed. ``tls`` needs the extra of that name (MissingExtraError).
-    ``token`` is the administrator's, ``tokens`` are other users'; with TLS or any token, clients
-    without credentials are refused. ``rbac``: the roles and bindings in the store are enforced, and
-    clients without credentials are ``system:anonymous``, as upstream has it. ``release`` is the one
-    that the server says it is (ReleaseError).
+    ``run`` names the control-plane components that run: ``none``, ``all``, or a comma-separated
+    list (UnknownComponentError for others). Without ``clock`` the cluster uses the host's time
+    until :attr:`clock` is paused or moved. ``port`` 0 picks a free port. ``history`` is how many
+    events of a resource can be replayed. ``tls`` requires the extra of that name
+    (MissingExtraError). ``token`` is the administrator's, ``tokens`` are other users'; with TLS or
+    any token, clients without credentials are rejected. ``rbac``: the roles and bindings in the
+    store are enforced, and clients without credentials are ``system:anonymous``, as upstream.
+    ``release`` is the Kubernetes release that the server reports (ReleaseError).
 
-    ``webhooks`` are functions, plain or async, that stand in for admission webhooks, by name: each
-    takes an AdmissionReview and gives it answered. ``services`` are the URLs of services that
-    webhooks name, by ``namespace/name``. ``kubelet`` says what happens to pods and nodes where
-    kubelets are simulated, as a document or as its YAML (ScriptError; see docs/kubelet.md).
-    ``quirks`` says whether the part ``workloadspread`` behaves oddly where OpenKruise does:
-    ``fixed`` or ``upstream`` (UnknownModeError; see docs/workloadspread.md).
+    ``webhooks`` are functions, plain or async, that replace admission webhooks, by name: each takes
+    an AdmissionReview and returns it with a response. ``services`` are the URLs of Services that
+    webhook configurations name, by ``namespace/name``. ``kubelet`` is the simulation script of
+    hollow kubelets, as a document or as YAML (ScriptError; see docs/kubelet.md). ``quirks`` selects
+    whether the component ``workloadspread`` has OpenKruise's quirks: ``fixed`` or ``upstream``
+    (UnknownModeError; see docs/workloadspread.md).
 
-    ``scheduler`` is a KubeSchedulerConfiguration for the part of that name, as a document or its
-    YAML (SchedulerError; see docs/testing-your-extender.md); ``upstream`` is the release of
-    kube-scheduler that it follows ("1.34"; UnknownReleaseError). ``extender`` is the URL of one
-    that is asked to filter and to preempt; ``extenders`` are functions, plain or async, that stand
-    in for those with these URLs.
+    ``scheduler`` is a KubeSchedulerConfiguration for the component of that name, as a document or
+    as YAML (SchedulerError; see docs/testing-your-extender.md); ``upstream`` is the release of
+    kube-scheduler that it follows ("1.34"; UnknownReleaseError). ``extender`` is the URL of an
+    extender that is called for filter and preempt. ``extenders`` are functions, plain or async, by
+    URL; each replaces the extender at that URL.
     """
 
     def __init__(
@@ -300,7 +301,7 @@ class FakeCluster(ServedCluster):
 
     @staticmethod
     def in_thread(**options: Any) -> ThreadedCluster[ServedCluster]:
-        """Return a cluster of the same options in a thread of its own, as a context manager."""
+        """Return a cluster with the same options in its own thread, as a context manager."""
         return ThreadedCluster(lambda: FakeCluster(**options))
 
     @staticmethod
@@ -318,10 +319,10 @@ class FakeCluster(ServedCluster):
         extender: str = "",
         upstream: str = "",
     ) -> ProcessCluster:
-        """Return a cluster in a process of its own, as a context manager.
+        """Return a cluster in its own process, as a context manager.
 
-        ``kubelet`` and ``scheduler`` are the files of what simulated kubelets play, and of the
-        scheduler's configuration.
+        ``kubelet`` and ``scheduler`` are files with the simulation script and the scheduler's
+        configuration.
         """
         arguments = ["--run", run, "--seed", str(seed), "--quirks", quirks]
         given = {
@@ -339,7 +340,7 @@ class FakeCluster(ServedCluster):
 
 
 class SocketlessCluster(Cluster):
-    """A world that is reached without sockets, on a clock that stands still until it is moved."""
+    """A cluster without sockets, on a clock that is paused until it is advanced or run."""
 
     def __init__(self, world: World, run: tuple[str, ...], clock: VirtualClock) -> None:
         super().__init__(world, run)
@@ -353,18 +354,19 @@ class SocketlessCluster(Cluster):
         return self
 
     def fork(self, snapshot: str = "") -> SocketlessCluster:
-        """Return a cluster, not yet entered, that goes on from a snapshot, or from now.
+        """Return a new cluster, not yet entered, with the state of a snapshot or the current one.
 
-        Its clock begins at the time that it is here. Raises StatusError (404).
+        Its clock starts at this cluster's current time. Raises StatusError (404).
         """
         clock = VirtualClock(self.clock.now_ns())
         return SocketlessCluster(self.world.fork(snapshot, clock), self._run, clock)
 
 
 class VirtualCluster(SocketlessCluster):
-    """A new world without sockets on a clock of its own, as an async context manager.
+    """A new cluster without sockets, on its own virtual clock, as an async context manager.
 
-    The options are those of :class:`FakeCluster`; ``start_ns`` is when its time begins.
+    The options are those of :class:`FakeCluster`; ``start_ns`` is the clock's start, in nanoseconds
+    since the Unix epoch.
     """
 
     def __init__(

@@ -1,11 +1,12 @@
-"""Faults carried out: what stands between a client and the API, behind a socket and without one.
+"""Fault delivery between a client and the API, with and without sockets.
 
-A :class:`Carrier` brings each request to the API and its answer back, and lets happen to them what
-the plan says (:mod:`fakeapi.api.faulting`). What it gives is an :class:`Outcome`: how to end the
-connection is the business of whoever holds it (a reset on a socket, a TransportError without one).
+A :class:`FaultDelivery` passes each request to the API, returns the response, and applies the
+faults of the plan (:mod:`fakeapi.apiserver.testing.fault_injection`) to both. The result is a
+:class:`DeliveredResponse`: the caller owns the connection and ends it (a reset on a socket, a
+TransportError without one).
 
-A :class:`HinderedWatch` stands in front of a watch. It holds lines back, never changes their order,
-and loses none: what it has not given when the watch ends, the client gets when it resumes.
+A :class:`FaultyWatch` wraps a watch. It delays lines, never reorders and never drops them: lines
+that are held back when the watch ends are sent when the client resumes the watch.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ from fakeapi.api.faulting.effects import (
 from fakeapi.api.options import read_flag
 
 MOST_HELD: Final = 10_000
-"""How many lines a hindered watch holds back at most; the others wait in the history."""
+"""The maximum number of lines that a faulty watch buffers; later ones stay in the history."""
 
 E = TypeVar("E")
 Act = Callable[[Request], Awaitable[Response | Watch]]
 
 
 class HinderedWatch:
-    """A watch to which something happens on its way; ``effects`` say what.
+    """A watch to which ``effects`` are applied.
 
-    When it has ``ended``, ``ending`` tells how: the connection is to be reset (``reset``), to end
-    in mid-answer (``abrupt``), or everything is well ("" and ``clean``).
+    Once it has ``ended``, ``ending`` is how to end the connection: reset it (``reset``), close it
+    in the middle of the response (``abrupt``), or end the response normally ("" and ``clean``).
     """
 
     def __init__(self, watch: Watch, effects: Sequence[Effect], clock: Clock) -> None:
@@ -72,16 +73,16 @@ class HinderedWatch:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether no more lines follow."""
         return self._over or (self._watch.ended and not self._held)
 
     @property
     def breaks(self) -> bool:
-        """Whether the connection is not to end well."""
+        """Whether the connection must be broken at the end."""
         return self.ending in ("reset", "abrupt")
 
     def read(self, limit: int) -> Sequence[bytes]:
-        """Return the next lines, about ``limit`` at most; the last may have been cut in two."""
+        """Return the next lines, about ``limit`` at most; the last may be truncated."""
         self._drained = False
         if self._over or self._silent():
             return []
@@ -92,7 +93,7 @@ class HinderedWatch:
         return self._give(limit)
 
     def due_bookmark(self) -> Sequence[bytes]:
-        """Return what there is when a bookmark is due: nothing if it must not overtake events."""
+        """Return the lines for a due bookmark; none while events are left, so order is kept."""
         if self._over or not self._drained:
             return []
         for line in self._watch.due_bookmark():
@@ -100,7 +101,7 @@ class HinderedWatch:
         return self._give(self._copies)
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called when there may be something to read, until the result is called."""
+        """Call ``wake`` when lines may be available; the result cancels the registration."""
         self._wake = wake
         cancel_listening = self._watch.listen(wake)
 
@@ -143,7 +144,7 @@ class HinderedWatch:
         return lines
 
     def _struck(self, lines: list[bytes]) -> list[bytes]:
-        """Let the blow fall, if its time has come."""
+        """Apply the effect that ends the watch once its number of frames is reached."""
         blow = self._blow
         if blow is None:
             return lines
@@ -175,10 +176,11 @@ Watched: TypeAlias = Watch | HinderedWatch
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What comes back of a request: ``answer``, or None if the connection is to be reset.
+    """The result of a request: ``response``, or None if the connection must be reset.
 
-    ``breaks``: the connection is to end in the middle of the answer. ``status`` is what the API
-    said, 0 if it was not asked, whatever the client gets to see. ``fault``: what happened.
+    ``breaks``: the connection must end in the middle of the response. ``status`` is the status code
+    of the API (0 if the request did not reach it), regardless of what the client receives.
+    ``fault`` describes the injected faults.
     """
 
     answer: Response | Watched | None
@@ -188,14 +190,14 @@ class Outcome:
 
 
 class Carrier:
-    """Brings requests to an API; ``faults`` None: nothing ever happens to them."""
+    """Passes requests to an API and applies faults; without ``faults`` it only passes them."""
 
     def __init__(self, faults: Faults | None, clock: Clock) -> None:
         self._faults = faults
         self._clock = clock
 
     async def carry(self, request: Request, act: Act) -> Outcome:
-        """Have ``act`` answer a request, with everything that happens on the way."""
+        """Handle a request with ``act`` and apply the faults that match it."""
         effects = self._faults.meet(request) if self._faults else ()
         if not self._faults or not effects:
             answer = await act(request)
@@ -249,7 +251,7 @@ def _ended(answer: Response, drop: Drop | None, cut: Cut | None) -> Outcome:
 
 
 def halved_bytes(whole: bytes) -> bytes:
-    """Return the first half, without the last byte at least."""
+    """Return the first half, rounded down."""
     return whole[: len(whole) // 2]
 
 

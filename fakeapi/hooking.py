@@ -1,4 +1,4 @@
-"""The webhooks of ``reprieve controllers``: what was asked for on the command line, and served."""
+"""Webhook options of ``reprieve controllers``, and serving the webhooks while it runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from extender.config import ConfigError
+from extender.validate_spread import PodCheck
 from fakeapi.access import MissingExtraError
-from fakeapi.api.podspecs import pod_spec_faults
 from fakeapi.controllers.spreading.reception import Reception
 from fakeapi.hookserver import (
     CertificateError,
@@ -22,9 +22,9 @@ from fakeapi.hookserver import (
 
 @dataclass(frozen=True, slots=True)
 class HookPlace:
-    """Where webhooks are to listen, how API servers reach them, and whence the certificate comes.
+    """The listen address of webhooks, the URL for API servers, and the certificate directory.
 
-    A ``url`` of "" is the place itself; without ``certificates`` they are made.
+    A ``url`` of "" is the listen address. Without ``certificates`` they are generated.
     """
 
     host: str
@@ -35,14 +35,14 @@ class HookPlace:
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """Webhooks that are served: at which address, and how they come to answer."""
+    """The base URL at which webhooks are served, and their webhook endpoint."""
 
     address: str
     reception: Reception
 
 
 def read_place(host: str, port: int | None, url: str, directory: Path | None) -> HookPlace | None:
-    """Read the options; None if no webhooks are asked for. Raises ConfigError."""
+    """Read the webhook options; return None if webhooks are not enabled. Raises ConfigError."""
     if port is None:
         if url or directory is not None:
             raise ConfigError("--webhook-url and --webhook-certs need --webhook-port")
@@ -53,8 +53,8 @@ def read_place(host: str, port: int | None, url: str, directory: Path | None) ->
 
 
 @asynccontextmanager
-async def hooked(place: HookPlace) -> AsyncIterator[Hooked]:
-    """Serve webhooks while the block runs. Raises ConfigError."""
+async def hooked(place: HookPlace, check_pod: PodCheck) -> AsyncIterator[Hooked]:
+    """Serve webhooks until the block ends. Raises ConfigError."""
     try:
         server = HookServer(_identity(place), place.url)
         address = await server.start(place.host, place.port)
@@ -65,7 +65,7 @@ async def hooked(place: HookPlace) -> AsyncIterator[Hooked]:
     except OSError as error:
         raise ConfigError(f"--webhook-port: {place.port}: {error.strerror or error}") from None
     try:
-        yield Hooked(address, server.reception(pod_spec_faults))
+        yield Hooked(address, server.reception(check_pod))
     finally:
         await server.stop()
 

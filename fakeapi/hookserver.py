@@ -1,13 +1,13 @@
-"""Webhooks behind a socket: HTTPS, as any API server asks for it.
+"""HTTPS server of the webhooks, as every API server requires it.
 
-The certificate is made on the spot, by an authority that lives as long as the process, or is read
-from a directory, as a Secret of that type is mounted (``tls.crt``, ``tls.key``, and ``ca.crt`` for
-those who ask); the latter is for several processes behind one address.
+The certificate is generated with an in-memory certificate authority, or read from a directory in
+which a TLS Secret is mounted (``tls.crt``, ``tls.key``, and ``ca.crt`` for the API server's
+``caBundle``). Use the directory for several processes behind one address.
 
-    POST of a review to one of the paths    200 and the review answered
-    what is no review                       400 and why
-    another path                            404
-    while nobody answers                    503
+    POST of a review to a webhook path    200 and the review with its response
+    a body that is not a review           400 and the reason
+    another path                          404
+    no webhooks attached                  503
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fakeapi.certificates import KeyPair
 
 MOST_BYTES: Final = 16 * 2**20
-"""The longest body that is read; an API server's longest object is a fifth of it."""
+"""The maximum size of a body, in bytes: about five times the API server's maximum object size."""
 BODY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 90.0
 SHUTDOWN_SECONDS: Final = 2.0
@@ -44,12 +44,12 @@ _log = structlog.get_logger(__name__)
 
 
 class CertificateError(ValueError):
-    """A certificate cannot be had; the text says which file, and why."""
+    """A certificate cannot be loaded; the text names the file and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A server's certificate and key, and the authority that vouches for it, all PEM."""
+    """A serving certificate, its key, and the certificate authority's certificate, all PEM."""
 
     certificate: bytes
     key: bytes
@@ -57,7 +57,7 @@ class Identity:
 
 
 def made_identity(host: str, url: str = "") -> Identity:
-    """Make the identity of a server at ``host`` that is reached under ``url``.
+    """Generate a certificate for a server at ``host`` that clients reach under ``url``.
 
     Raises MissingExtraError.
     """
@@ -74,7 +74,7 @@ def made_identity(host: str, url: str = "") -> Identity:
 
 
 def read_identity(directory: Path) -> Identity:
-    """Read an identity from a directory. Raises CertificateError."""
+    """Read certificate, key and CA from a directory. Raises CertificateError."""
     found = []
     for name in _FILES:
         try:
@@ -85,7 +85,7 @@ def read_identity(directory: Path) -> Identity:
 
 
 class HookServer:
-    """An HTTPS server for webhooks; ``url`` is how API servers reach it, by default its own."""
+    """An HTTPS server for webhooks; ``url`` is its base URL for API servers, by default its own."""
 
     def __init__(self, identity: Identity, url: str = "") -> None:
         self._identity = identity
@@ -94,7 +94,7 @@ class HookServer:
         self.url = url.rstrip("/")
 
     async def start(self, host: str, port: int) -> str:
-        """Listen, and give the base URL here. Raises OSError, CertificateError."""
+        """Listen and return the local base URL. Raises OSError, CertificateError."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
             load_chain(context, self._identity.key + self._identity.certificate)
@@ -103,7 +103,7 @@ class HookServer:
         server = web.Server(
             self._serve,
             access_log=None,
-            handler_cancellation=True,  # who has given up need not be counted
+            handler_cancellation=True,  # no review for a client that has disconnected
             keepalive_timeout=IDLE_SECONDS,
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS)
@@ -115,12 +115,12 @@ class HookServer:
         return address
 
     async def stop(self) -> None:
-        """Answer what is under way, and stop listening."""
+        """Finish pending requests and stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
 
     def reception(self, check_pod: PodCheck) -> Reception:
-        """Return the place that this server is for webhooks."""
+        """Return this server as a webhook endpoint."""
         return Reception(self._leads_to, self._attend, check_pod)
 
     def _leads_to(self, path: str) -> Document:
@@ -158,7 +158,7 @@ class HookServer:
 
 
 class _TooLongError(Exception):
-    """A body is longer than any object."""
+    """A body exceeds the maximum size."""
 
 
 async def _body(request: web.BaseRequest) -> bytes:

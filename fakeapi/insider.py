@@ -1,9 +1,11 @@
-"""Reprieve itself as an extender in the same world: its service, its informers, no sockets.
+"""Reprieve as an extender in the same process: its service and its informers, without sockets.
 
-reprieve = Reprieve(Search.CLUSTER)
-async with VirtualCluster(run="scheduler", extenders={REPRIEVE: reprieve}) as cluster:
-async with reprieve.following(cluster):
-...
+Enter the cluster, then :meth:`InProcessReprieve.following`:
+
+    reprieve = InProcessReprieve(Search.CLUSTER)
+    async with VirtualCluster(run="scheduler", extenders={REPRIEVE_URL: reprieve}) as cluster:
+        async with reprieve.following(cluster):
+            ...
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ from policies.upstream import NEWEST, Release
 from policies.vectorized import Vectorized
 
 REPRIEVE: Final = "http://reprieve"
-"""A URL for it in a scheduler's configuration; nobody listens there."""
+"""URL of the in-process extender in a scheduler's configuration; no server listens there."""
 
 
 class Reprieve:
-    """What ``reprieve serve`` runs, called in this process; it must follow a cluster first."""
+    """The service of ``reprieve serve`` in this process; enter :meth:`following` before a call."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class Reprieve:
         self.service: Service
 
     async def __call__(self, call: Call) -> Reply:
-        """Answer as the HTTP server does."""
+        """Answer a call as the HTTP server does."""
         arrived = self.service.clock.monotonic()
         response = await respond(self.service, Asked(call.verb, call.body, arrived))
         if not isinstance(response.body, bytes):
@@ -57,7 +59,7 @@ class Reprieve:
 
     @asynccontextmanager
     async def following(self, cluster: Cluster) -> AsyncIterator[None]:
-        """Follow a cluster while the block runs."""
+        """Run the service and its informers on a cluster until the block ends."""
         transport, clock = cluster.local_transport("reprieve"), cluster.world.clock
         engine = Vectorized(self._rules)
         live = LiveCluster(clock.monotonic, engine.follow)

@@ -1,14 +1,14 @@
-"""The key space: a sorted map whose copies cost nothing until one of them is written to.
+"""A sorted copy-on-write map.
 
-Keys stand in order in *runs* of at most ``2 * RUN`` keys; a map is a list of runs. Runs and the
-list are shared between a map and its copies, and each carries the token of the map that may write
-to it. Whoever finds another's token on what it wants to change copies just that, once:
+Keys are kept in order in *runs* of at most ``2 * RUN`` keys; a map is a list of runs. A map and its
+copies share the list and the runs. The list and each run hold the token of the map that owns them.
+A map copies a run, or the list, before its first write to it if the token is another map's:
 
     one   [ a b c | d e f | g h ]        other = one.copy(): both hold the same list
     other.put("e", 5)                    other copies the list and the middle run, nothing else
 
-So a copy costs O(1), and the first write after it O(keys / RUN + RUN). A lookup is two binary
-searches. Copying gives both sides a new token, so that neither writes into what the other sees.
+A copy costs O(1), and the first write after it O(keys / RUN + RUN). A lookup is two binary
+searches. Copying assigns new tokens to both maps, so that neither writes to shared runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RUN: Final = 256
 
 
 class _Run(Generic[V]):
-    """Keys in order, their values, and whose they are."""
+    """Keys in order, their values, and the token of the owning map."""
 
     __slots__ = ("keys", "owner", "values")
 
@@ -34,7 +34,7 @@ class _Run(Generic[V]):
 
 
 class KeySpace(Generic[V]):
-    """A map from str to ``V`` in the order of its keys; see the module's rules."""
+    """A map from str to ``V`` in key order; see the module docstring."""
 
     __slots__ = ("_firsts", "_list_owner", "_owner", "_runs", "_size")
 
@@ -42,11 +42,11 @@ class KeySpace(Generic[V]):
         self._owner = object()
         self._list_owner = self._owner
         self._runs: list[_Run[V]] = [_Run([], [], self._owner)]
-        self._firsts: list[str] = [""]  # the first key of each run; of the first run, any key's
+        self._firsts: list[str] = [""]  # first key of each run; "" for the first run
         self._size = 0
 
     def copy(self) -> KeySpace[V]:
-        """Return a map of the same content; neither sees what is later written to the other."""
+        """Return a map with the same content; later writes to one are not visible in the other."""
         other: KeySpace[V] = KeySpace.__new__(KeySpace)
         other._runs, other._firsts, other._size = self._runs, self._firsts, self._size
         other._list_owner = self._list_owner
@@ -61,13 +61,13 @@ class KeySpace(Generic[V]):
             yield from run.values
 
     def get(self, key: str) -> V | None:
-        """Return the value under ``key``."""
+        """Return the value of ``key``, or None."""
         run = self._runs[self._run_of(key)]
         index = bisect_left(run.keys, key)
         return run.values[index] if index < len(run.keys) and run.keys[index] == key else None
 
     def between(self, low: str, high: str | None = None) -> list[V]:
-        """Return the values of the keys from ``low`` on that stand before ``high``, in order."""
+        """Return the values of the keys in [``low``, ``high``), in order."""
         first = self._run_of(low)
         last = len(self._runs) - 1 if high is None else self._run_of(high)
         head, tail = self._runs[first], self._runs[last]
@@ -82,7 +82,7 @@ class KeySpace(Generic[V]):
         return values
 
     def put(self, key: str, value: V) -> None:
-        """Store ``value`` under ``key``, in place of any before it."""
+        """Set the value of ``key``."""
         position = self._run_of(key)
         run = self._own(position)
         index = bisect_left(run.keys, key)
@@ -112,7 +112,7 @@ class KeySpace(Generic[V]):
         return max(0, bisect_right(self._firsts, key) - 1)
 
     def _own(self, position: int) -> _Run[V]:
-        """Return the run at ``position`` after making it, and the list, this map's own."""
+        """Return the run at ``position``; copy it and the list first if another map owns them."""
         if self._list_owner is not self._owner:
             self._runs, self._firsts = self._runs[:], self._firsts[:]
             self._list_owner = self._owner

@@ -1,9 +1,9 @@
-"""What goes on in a world by itself: its control plane works, and its Events expire.
+"""Background tasks of a world: its control plane and the TTL of its Events.
 
-A life begins and ends with the ``async with`` around it; the world is there before and after. The
-control plane asks as everybody does, through a client, but its requests are not put on record. With
-some of its parts comes admission of their own (:mod:`fakeapi.api.plugins`), with others the kinds
-that they are about (:mod:`fakeapi.kinds.shipped`).
+The tasks run while the ``async with`` block runs; the world exists before and after. The control
+plane uses a client like any other component, but its requests are not in the request log. Some
+components enable admission plugins (:mod:`fakeapi.apiserver.admission.builtin_plugins`); others
+install the CustomResourceDefinition of their kind (:mod:`fakeapi.apiserver.kinds.schemas`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from fakeapi.answering import reception_of
 from fakeapi.api import Api, Response
 from fakeapi.api.plugins import PLUGINS
 from fakeapi.controlplane.kubelet.outfits import AGENT, NodeAnswers, Outfit
-from fakeapi.controlplane.plane import ControlPlane
+from fakeapi.controlplane.plane import ControlPlane, ManagerOptions
 from fakeapi.expiry import EventExpiry
 from fakeapi.kinds.shipped import definitions_of
+from fakeapi.orders import components
 from fakeapi.world import World, copy_dice
 
 
 class Life:
-    """One world's life, as an async context manager.
+    """The background tasks of one world, as an async context manager.
 
-    ``run`` are parts of the control plane, ``certificate`` is the server's authority's, in PEM.
+    ``run`` names control-plane components; ``certificate`` is the server's CA certificate in PEM.
     """
 
     def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
@@ -38,17 +39,15 @@ class Life:
         self._client, self._kubelets = (
             Client(world.inner_transport(agent)) for agent in ("", AGENT)
         )
-        outfit = Outfit(world.playbook, self._kubelets, _attended(world.api))
-        of = (self._client, world.clock, copy_dice(world.rng))
-        self.control_plane = ControlPlane(
-            *of,
-            run,
-            certificate,
-            outfit=outfit,
+        kubelet = Outfit(world.playbook, self._kubelets, _attended(world.api))
+        options = ManagerOptions(
+            certificate=certificate,
             quirks=world.quirks,
             reception=reception_of(world.api),
-            scheduler=world.scheduler,
+            components=components(kubelet, world.scheduler),
         )
+        rng = copy_dice(world.rng)
+        self.control_plane = ControlPlane(self._client, world.clock, rng, run, options)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -71,7 +70,7 @@ class Life:
 
 
 def _attended(api: Api) -> Callable[[NodeAnswers], Callable[[], None]]:
-    """Return the way to have an API ask others what nodes answer."""
+    """Return a function that registers the handler of an API's node proxy requests."""
 
     def attend(answers: NodeAnswers) -> Callable[[], None]:
         def answer(node: str, path: str, query: Mapping[str, str]) -> Response | None:

@@ -1,22 +1,80 @@
-"""What parts of the control plane are to go by, as it is given to a cluster.
+"""The table of control plane components, and their options, read from a cluster's arguments.
 
-Only who gives something loads what reads it.
+A parser or a component that takes long to import is imported only where it is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from fakeapi.controlplane.kubelet.outfits import Script
+from fakeapi.controlplane.disruption import DisruptionController
+from fakeapi.controlplane.gc import GarbageCollector
+from fakeapi.controlplane.kubelet.outfits import NO_OUTFIT, Outfit, Script
+from fakeapi.controlplane.namespaces import NamespaceController
+from fakeapi.controlplane.nodelifecycle import NodeLifecycleController
+from fakeapi.controlplane.part import MakePart, Part, Setting
+from fakeapi.controlplane.plane import WORKLOADS, parse_names
+from fakeapi.controlplane.podgc import PodCollector
 from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit, Waiting
+from fakeapi.controlplane.serviceaccounts import AccountController
+from fakeapi.controlplane.tainteviction import TaintEvictor
 
 if TYPE_CHECKING:
     from fakeapi.controlplane.kubelet.scripts import Playbook
 
 
+def _kubelets(setting: Setting, outfit: Outfit = NO_OUTFIT) -> Part:
+    from fakeapi.controlplane.kubelet.kubelets import Kubelets  # imported on first use
+
+    return Kubelets(setting, outfit)
+
+
+def _scheduler(setting: Setting, outfit: SchedulerOutfit | None = None) -> Part:
+    from fakeapi.controlplane.scheduler.scheduler import Scheduler  # imported on first use
+
+    return Scheduler(setting, outfit or SchedulerOutfit())
+
+
+PARTS: Final[Mapping[str, MakePart]] = {
+    "gc": GarbageCollector,
+    "namespaces": NamespaceController,
+    "podgc": PodCollector,
+    "serviceaccounts": AccountController,
+    "disruption": DisruptionController,
+    "nodelifecycle": NodeLifecycleController,
+    "tainteviction": TaintEvictor,
+    **WORKLOADS,
+    "kubelet": _kubelets,
+    "scheduler": _scheduler,
+}
+DEFAULT_RUN: Final = "gc,namespaces"
+
+
+def components(
+    kubelet: Outfit = NO_OUTFIT, scheduler: SchedulerOutfit | None = None
+) -> Mapping[str, MakePart]:
+    """Return all components of the control plane; kubelet and scheduler take their options."""
+    return {
+        **PARTS,
+        "kubelet": partial(_kubelets, outfit=kubelet),
+        "scheduler": partial(_scheduler, outfit=scheduler),
+    }
+
+
+def parse_run(run: str) -> tuple[str, ...]:
+    """Return the components to run: ``none``, ``all``, or comma-separated names.
+
+    Raises UnknownComponentError.
+    """
+    if run in ("none", "all"):
+        return tuple(PARTS) if run == "all" else ()
+    return parse_names(run, PARTS, "control-plane part", ("none", "all", *PARTS))
+
+
 def read_book(kubelet: Script) -> Playbook | None:
-    """Read what simulated kubelets are to play; raises ScriptError."""
+    """Read the simulation script of hollow kubelets, None if empty; raises ScriptError."""
     if not kubelet:
         return None
     from fakeapi.controlplane.kubelet.parsing import read_playbook
@@ -31,7 +89,7 @@ def read_orders(
     upstream: str,
     waiting: Waiting | None = None,
 ) -> SchedulerOutfit:
-    """Read what a scheduler is to go by; raises SchedulerError, UnknownReleaseError."""
+    """Read a scheduler's options; raises SchedulerError, UnknownReleaseError."""
     insiders = insiders or {}
     if not (document or url or insiders or upstream):
         return SchedulerOutfit()
@@ -45,7 +103,7 @@ def read_orders(
 
 
 def elsewhere(outfit: SchedulerOutfit) -> tuple[str, ...]:
-    """Return the URLs of the extenders that a scheduler calls over HTTP."""
+    """Return the URLs of the extenders that the scheduler calls over HTTP."""
     extenders = outfit.configuration.extenders if outfit.configuration else ()
     inside = {prefix.rstrip("/") for prefix in outfit.extenders}
     urls = dict.fromkeys(each.url_prefix.rstrip("/") for each in extenders)

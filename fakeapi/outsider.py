@@ -1,7 +1,8 @@
-"""Extenders elsewhere, as a replay waits for them: until they are ready, and while they answer.
+"""Extenders in other processes, and how a replay waits for them.
 
-A recording does not wait. So it begins when whoever is to be asked can be asked, and its time
-stands still while somebody is: how long an answer takes is then no part of what is compared.
+Recorded events are due at fixed times. So a replay starts once all extenders are ready, and the
+world's clock is paused during each call. The latency of an extender then does not affect the
+comparison.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ _NOT_YET: Final = 503
 
 
 class SilentError(Exception):
-    """An extender is not there, or does not get ready; the text says which, and what it says."""
+    """An extender cannot be reached or is not ready; the text names it and the reason."""
 
 
 def standing_still(clock: VirtualClock) -> Waiting:
-    """Have a world's time stand still while an extender is asked, whose limits are the host's."""
+    """Return the wait that pauses ``clock`` during calls; their timeouts use the host's clock."""
     return Waiting(SystemClock(), clock.standing)
 
 
 async def until_ready(urls: Sequence[str], patience: float = PATIENCE_SECONDS) -> None:
-    """Return once all answer; a 503 of their ``/readyz`` is no answer yet. Raises SilentError."""
+    """Wait until each ``/readyz`` answers with another status than 503.
+
+    Raises ExtenderNotReadyError after ``timeout_seconds``.
+    """
     clock = SystemClock()
     deadline = clock.monotonic() + patience
     timeout = aiohttp.ClientTimeout(total=patience)
@@ -45,7 +49,7 @@ async def until_ready(urls: Sequence[str], patience: float = PATIENCE_SECONDS) -
 
 
 async def _trouble(session: aiohttp.ClientSession, url: str) -> str:
-    """Say why an extender cannot be asked, "" if it can."""
+    """Return why an extender is not ready, "" if it is."""
     place = urlsplit(url)
     try:
         async with session.get(f"{place.scheme}://{place.netloc}/readyz", ssl=False) as answer:

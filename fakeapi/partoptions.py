@@ -1,4 +1,4 @@
-"""Options of whatever runs parts of the control plane, and files that options name."""
+"""Command-line options for control-plane components, and the files that options name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from extender.config import ConfigError
-from fakeapi.controlplane.plane import parse_run
+from fakeapi.orders import parse_run
 
 KubeconfigOut = Annotated[
     Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
@@ -30,7 +30,10 @@ _WHO_READS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 
 
 def given(option: str, path: str, part: str, run: str) -> bytes:
-    """Read a file that only one part reads; raises ConfigError and UnknownPartError."""
+    """Read the file of an option that needs a component.
+
+    Return b"" for an empty path. Raise ConfigError and UnknownComponentError.
+    """
     if not path:
         return b""
     check_part(option, part, run)
@@ -38,7 +41,7 @@ def given(option: str, path: str, part: str, run: str) -> bytes:
 
 
 def check_scheduler(run: str, given: Mapping[str, str]) -> None:
-    """Check options that only a scheduler reads; raises ConfigError and UnknownPartError."""
+    """Check the scheduler's options; raises ConfigError and UnknownComponentError."""
     for option, value in given.items():
         if value:
             check_part(option, "scheduler", run)
@@ -48,14 +51,14 @@ def check_scheduler(run: str, given: Mapping[str, str]) -> None:
 
 
 def check_part(option: str, part: str, run: str) -> None:
-    """Check that the part runs that reads an option; raises ConfigError, UnknownPartError."""
+    """Check that an option's component runs; raises ConfigError, UnknownComponentError."""
     if part not in parse_run(run):
         nobody = f"no {_WHO_READS[part]} in --run {run}"
         raise ConfigError(f"{option}: {nobody}; expected '{part}' in it, or 'all'")
 
 
 def contents(option: str, file: str) -> bytes:
-    """Read a file that an option names; raises ConfigError."""
+    """Read the file of an option ("-": standard input); raises ConfigError."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
@@ -63,5 +66,5 @@ def contents(option: str, file: str) -> bytes:
 
 
 def named(file: str) -> str:
-    """Return what messages call a file."""
+    """Return the name of a file in messages."""
     return "standard input" if file == "-" else file

@@ -1,9 +1,9 @@
-"""A cluster in a process of its own, for code that must not share an interpreter with it.
+"""A fake cluster in its own process, for code that must not share an interpreter with it.
 
     with FakeCluster.as_process() as cluster:
         subprocess.run(["kubectl", "--kubeconfig", cluster.kubeconfig_path, "get", "nodes"])
 
-It is ``reprieve fakeapi`` on a free port, asked over the management endpoints.
+The process runs ``reprieve fakeapi`` on a free port; this module calls its management API.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ _STOP_SECONDS: Final = 10.0
 
 
 class ProcessError(RuntimeError):
-    """The process did not start, or refused what it was asked."""
+    """The process did not start, or rejected a management request."""
 
 
 class ProcessCluster:
-    """A cluster in a process, as a context manager; ``arguments`` are the command's."""
+    """A cluster in another process, as a context manager.
+
+    ``arguments`` are passed to ``reprieve fakeapi``.
+    """
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         self._arguments = tuple(arguments)
@@ -75,51 +78,51 @@ class ProcessCluster:
 
     @property
     def requests(self) -> Sequence[RequestRecord]:
-        """The newest requests, oldest first."""
+        """The most recent requests, oldest first."""
         return tuple(RequestRecord.of(each) for each in self._ask("GET", "requests")["requests"])
 
     @property
     def faults(self) -> FaultControl:
-        """What goes wrong between clients and the API: nothing, until there is a plan."""
+        """Fault injection between clients and the API; inactive until a plan is started."""
         return FaultControl(self._ask_faults)
 
     @property
     def exchanges(self) -> Sequence[dict[str, Any]]:
-        """What the scheduler asked extenders, and what it made of their answers, oldest first."""
+        """The scheduler's extender calls, with request, answer and outcome, oldest first."""
         told: list[dict[str, Any]] = self._ask("GET", "scheduler/trace")["exchanges"]
         return told
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store objects (or lists of them) as they are given, and count them."""
+        """Store objects (or lists of them) as they are, without admission; return their number."""
         body = orjson.dumps([dict(thing) for thing in objects])
         return int(self._ask("POST", "load", body)["loaded"])
 
     def snapshot(self, name: str = "") -> str:
-        """Save the present under ``name`` (or a new one), and give the name."""
+        """Save the current state under ``name`` (or a generated name) and return the name."""
         return str(self._ask("POST", "snapshot", name=name)["name"])
 
     def restore(self, name: str) -> None:
-        """Bring back a snapshot's objects; every watch expires. Raises ProcessError."""
+        """Restore a snapshot's objects; every watch expires. Raises ProcessError."""
         self._ask("POST", f"restore/{quote(name, safe='')}")
 
     def reset(self) -> None:
-        """Drop everything; every watch expires."""
+        """Delete all objects and the history; every watch expires."""
         self._ask("POST", "reset")
 
     def advance(self, seconds: float) -> None:
-        """Let time pass in the cluster, and return when all that happens in it has happened."""
+        """Advance the cluster's clock; return when all work that was due is done."""
         self._ask("POST", "clock", advance=str(seconds))
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         told = self._ask("GET", "history", kind=kind, namespace=namespace, name=name)
         changes = [Change(c["version"], c["type"], c["object"]) for c in told["changes"]]
         return History(told["before"], changes)
 
     def fork(self, snapshot: str = "") -> str:
-        """Serve a world that goes on from a snapshot, or from now, and give its URL.
+        """Serve a fork of a snapshot, or of the current state, and return its URL.
 
-        The same process serves it, to the same clients, as long as this cluster is there.
+        The same process serves the fork until this cluster ends, and accepts the same credentials.
         """
         name = f"fork/{quote(snapshot, safe='')}" if snapshot else "fork"
         return str(self._ask("POST", name)["url"])

@@ -1,18 +1,18 @@
-"""Clusters as pytest fixtures; installing the package is enough.
+"""pytest fixtures for fake clusters; installing the package registers them.
 
     async def test_it_counts_nodes(fake_cluster):
         fake_cluster.load([node])
         ...                                    # fake_cluster.client, .url, .kubeconfig_path
 
-    def test_kubectl_sees_them(fake_cluster):  # not async: the cluster lives in a thread
+    def test_kubectl_sees_them(fake_cluster):  # not async: the cluster runs in a thread
         ...
 
 ``fake_cluster``          a new cluster for each test
-``fake_cluster_factory``  makes as many as a test wants, with the options of ``FakeCluster``; in an
-                          async test the call is awaited
-``virtual_cluster``       no sockets, and a clock that the test moves (async tests only)
+``fake_cluster_factory``  creates any number of clusters with the options of ``FakeCluster``; an
+                          async test awaits the call
+``virtual_cluster``       no sockets, and a clock that the test advances (async tests only)
 
-Async tests need pytest-asyncio, in either mode; without it they get clusters in threads.
+Async tests need pytest-asyncio, in either mode; without it clusters run in threads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
 
-import fakeapi  # everything heavy is imported by the first fixture: pytest loads this file always
+import fakeapi  # the first fixture imports the rest: pytest always loads this file
 
 if TYPE_CHECKING:
     from fakeapi.harness import FakeCluster, VirtualCluster
@@ -56,7 +56,7 @@ if LOOPS:
 
     @async_fixture
     async def virtual_cluster() -> AsyncIterator[VirtualCluster]:
-        """A world without sockets on a clock that the test moves."""
+        """A cluster without sockets, on a clock that the test advances."""
         async with fakeapi.VirtualCluster() as cluster:
             yield cluster
 
@@ -79,14 +79,14 @@ def _fake_cluster_in_thread() -> Iterator[ThreadedCluster[Any]]:
 
 @pytest.fixture
 def fake_cluster(request: pytest.FixtureRequest) -> AnyCluster:
-    """Return a new cluster: on the test's loop, or in a thread for a test that has none."""
+    """Return a new cluster: on the test's event loop, or in a thread for a synchronous test."""
     cluster: AnyCluster = request.getfixturevalue(f"_fake_cluster_{_place(request)}")
     return cluster
 
 
 @pytest.fixture
 def fake_cluster_factory(request: pytest.FixtureRequest) -> AsyncFactory | Factory:
-    """Return what makes clusters; they end with the test."""
+    """Return a function that starts clusters; they end with the test."""
     factory: AsyncFactory | Factory = request.getfixturevalue(
         f"_fake_cluster_factory_{_place(request)}"
     )

@@ -1,10 +1,10 @@
-"""A world recorded from within: every write of its store, in the order of their versions.
+"""Records a world from its store: every write, in the order of resource versions.
 
     with record_world(world, "events.jsonl.gz"):
         ...
 
-What is written is what ``reprieve record`` would write of it, with nothing lost between lists and
-watches; a world that is restored or reset shows as a RELISTED and the differences.
+The recording is the one that ``reprieve record`` would write, without writes missed between lists
+and watches. A restore or reset of the world is recorded as RELISTED and the differences.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fakeapi.world import World
 
 
 class StoreFollower:
-    """Tells of a store what an informer with no delay would see, of all kinds but the noisy ones.
+    """Emits the events that informers without latency would see, except for the noisy kinds.
 
-    It begins with what there is, and goes on until it is stopped.
+    It starts with the existing objects and continues until :meth:`end`.
     """
 
     def __init__(self, api: Api, tell: Tell) -> None:
@@ -37,16 +37,16 @@ class StoreFollower:
         self._stop: Callable[[], None] | None = None
 
     def begin(self) -> None:
-        """Tell of what there is, and of every write from now on."""
+        """Emit the existing objects, and every later write."""
         self._list()
         self._stop = self._api.store.tap(self._told)
 
     def resources(self) -> tuple[RecordedResource, ...]:
-        """Return what is followed at present."""
+        """Return the resources that are currently recorded."""
         return tuple(_recorded(kind) for kind in _stored(self._api))
 
     def end(self) -> None:
-        """Stop, after a bookmark for each resource of which anything is known."""
+        """Stop, and emit a bookmark for each resource that has had events."""
         if self._stop is not None:
             self._stop()
         for track in self._tracks.values():
@@ -81,7 +81,7 @@ class StoreFollower:
 def record_world(
     world: World, path: str, discretion: Discretion = DISCREET
 ) -> Iterator[RecordingFile]:
-    """Record into a file while the block runs. Raises RecordingError."""
+    """Record into a file until the block ends. Raises RecordingError."""
     with RecordingFile(path) as file:
         tape = Tape(file.write, world.clock, discretion)
         follower = StoreFollower(world.api, tape.tell)
@@ -94,7 +94,7 @@ def record_world(
 
 
 def _stored(api: Api) -> list[Kind]:
-    """Return each resource's kind, that in which its objects are stored."""
+    """Return the storage version's kind of each resource."""
     found: dict[str, Kind] = {}
     for kind in api.kinds.all:
         listed = {"list", "watch"} <= set(kind.verbs) and kind.resource not in UNTOLD

@@ -1,7 +1,7 @@
-"""``reprieve replay``: a recording played into a fresh fakeapi, and compared.
+"""``reprieve replay``: plays a recording into a new fakeapi, and compares the results.
 
-At ``max`` speed without a port there are no sockets, and time jumps from one event to the next.
-With a port the world is served while it is played, and after that until it is told to stop.
+At ``max`` speed without a port there are no sockets, and the clock jumps from one event to the
+next. With a port the world is served during the replay, and afterwards until a stop signal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from extender.console import say
 from extender.options import OutputForm, show
 from extender.stopping import told_to_stop
 from extender.verdict import Search
-from fakeapi.controlplane.plane import UnknownPartError, parse_run
+from fakeapi.controlplane.plane import UnknownPartError
+from fakeapi.orders import parse_run
 from fakeapi.partoptions import (
     FollowedScheduler,
     KubeconfigOut,
@@ -38,7 +39,7 @@ from policies.eviction.durations import parse_duration
 from policies.upstream import UnknownReleaseError
 
 if TYPE_CHECKING:
-    from extender.recording.files import Recording  # who needs it, loads it
+    from extender.recording.files import Recording
     from fakeapi.harness import Cluster
     from fakeapi.insider import Reprieve
     from fakeapi.replaying.report import Report
@@ -54,11 +55,11 @@ _SPEED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was asked for on the command line; ``speed`` None is at once.
+    """The options of the command line; ``speed`` None is ``max``.
 
-    ``orders`` are what attached parts go by, as clusters take them; ``reprieve`` is an extender in
-    this process, ``outsiders`` are the URLs of others. ``head_start`` is in seconds of the host's
-    time.
+    ``cluster_options`` are the keyword arguments of the cluster for the attached components.
+    ``reprieve`` is an extender in this process, ``remote_extenders`` are the URLs of others.
+    ``head_start`` is in seconds of the host's time.
     """
 
     speed: float | None
@@ -101,7 +102,7 @@ def replay_events(
     seed: Annotated[int, typer.Option("--seed", help="For UIDs and generated names.")] = 0,
     output: OutputForm = None,
 ) -> None:
-    """Play a recording into a fresh fakeapi, and say what is different in the end."""
+    """Play a recording into a new fakeapi, and report the differences at the end."""
     from extender.recording.files import RecordingError, read_recording
     from fakeapi.controlplane.kubelet.outfits import ScriptError
     from fakeapi.controlplane.scheduler.outfits import SchedulerError
@@ -144,7 +145,7 @@ def replay_events(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a scheduler is told, as it was typed."""
+    """The scheduler's options as they were passed on the command line."""
 
     extender: str
     search: Search
@@ -153,12 +154,12 @@ class _Asked:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether an extender is asked that is not in this process."""
+        """Whether the extender runs outside this process."""
         return self.extender not in ("", IN_PROCESS)
 
 
 def _hire(asked: _Asked, run: str, orders: dict[str, Any]) -> Reprieve | None:
-    """Add to ``orders`` what a scheduler goes by, and give Reprieve if that is its extender."""
+    """Add the scheduler's options to ``cluster_options``; return Reprieve if it is the extender."""
     given_file = given("--scheduler-config", asked.configuration, "scheduler", run)
     url = asked.extender if asked.elsewhere else ""
     check_scheduler(run, {"--extender": url, "--upstream": asked.upstream})
@@ -166,7 +167,7 @@ def _hire(asked: _Asked, run: str, orders: dict[str, Any]) -> Reprieve | None:
     if asked.extender != IN_PROCESS:
         return None
     check_part("--extender", "scheduler", run)
-    from fakeapi.insider import REPRIEVE, Reprieve  # takes a second
+    from fakeapi.insider import REPRIEVE, Reprieve  # the import takes a second
     from policies.upstream import NEWEST, release
 
     reprieve = Reprieve(asked.search, release(asked.upstream) if asked.upstream else NEWEST)
@@ -175,7 +176,7 @@ def _hire(asked: _Asked, run: str, orders: dict[str, Any]) -> Reprieve | None:
 
 
 def _outsiders(orders: dict[str, Any]) -> tuple[str, ...]:
-    """Return the URLs of the extenders that are asked over HTTP; raises SchedulerError."""
+    """Return the URLs of the extenders that are called over HTTP; raises SchedulerError."""
     from fakeapi.orders import elsewhere, read_orders
 
     told = orders["scheduler"], orders["extender"], orders.get("extenders"), orders["upstream"]
@@ -183,7 +184,7 @@ def _outsiders(orders: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _read_speed(text: str, *, at_once: bool) -> float | None:
-    """Read a speed; nothing is ``at_once``, or else as fast as it was."""
+    """Read a speed, None for ``max``; an empty text is ``max`` if ``max_by_default``, else 1."""
     text = text or (AT_ONCE if at_once else "1")
     if text == AT_ONCE:
         return None
@@ -224,7 +225,7 @@ def _followed(cluster: Cluster, reprieve: Reprieve | None) -> AbstractAsyncConte
 
 
 async def _replay_served(recording: Recording, wanted: Wanted, output: OutputForm) -> None:
-    """Play behind a socket, which nobody hears of unless a port was asked for."""
+    """Play into a served cluster; its URL is printed only if a port was given."""
     from fakeapi.clock import VirtualClock
     from fakeapi.harness import FakeCluster
     from fakeapi.outsider import standing_still, until_ready
@@ -242,7 +243,7 @@ async def _replay_served(recording: Recording, wanted: Wanted, output: OutputFor
             raise ConfigError(f"{error.filename or cluster.address}: {error.strerror}") from None
         stop = told_to_stop()
         if wanted.address is not None:
-            print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - as servers promise
+            print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - as all servers
         clock.run(wanted.speed or 0.0)
         await stack.enter_async_context(_followed(cluster, wanted.reprieve))
         lead = wanted.head_start * (wanted.speed or 1.0)
@@ -258,7 +259,7 @@ async def _replay_served(recording: Recording, wanted: Wanted, output: OutputFor
 async def _unless_stopped(
     playing: Coroutine[Any, Any, Report], stop: asyncio.Event
 ) -> Report | None:
-    """Play; None if told to stop before the end."""
+    """Await the replay; return None if a stop signal arrives before its end."""
     play, told = asyncio.create_task(playing), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((play, told), return_when=FIRST_COMPLETED)

@@ -1,17 +1,18 @@
-"""The API behind a socket: HTTP/1.1 on aiohttp, as thin as it can be.
+"""HTTP/1.1 server of the API on aiohttp.
 
-- Bodies are limited to 3 MiB as upstream (413 beyond), those of the management to 1 GiB.
-- Watches are chunked JSON lines. A client that does not read for ``STALL_SECONDS`` is cut off;
-  until then it costs the socket's buffers and a cursor, and no other client notices.
-- A connection on which no whole request head arrives for ``IDLE_SECONDS`` is closed, a body that
-  takes longer than ``BODY_SECONDS`` is refused (504), and heads end at 1 MiB, as upstream's do.
-- Who asks is told by the client's certificate or token (see :mod:`fakeapi.api.authentication`).
+- Bodies are limited to 3 MiB as upstream (413 beyond), those of the management API to 1 GiB.
+- Watches are chunked JSON lines. A client that does not read for ``STALL_SECONDS`` is disconnected;
+  until then it costs the socket's buffers and a cursor, and does not affect other clients.
+- A connection without a complete request head for ``IDLE_SECONDS`` is closed, a body that takes
+  longer than ``BODY_SECONDS`` is rejected (504), and heads are limited to 1 MiB, as upstream.
+- The client's certificate or token identifies the user (see
+  :mod:`fakeapi.apiserver.auth.authentication`).
 - ``POST /_fakeapi/fork`` starts another server on a free port; it ends with this one.
-- Answers of more than 128 KiB are compressed, fast rather than well, for clients that accept gzip;
-  that happens in a thread, so that others are served meanwhile.
-- A fault of this server is a 500 Status and a line in the log; the server goes on.
-- Faults that a plan injects (:mod:`fakeapi.hindering`) reach clients as the network's would: a
-  dropped connection is reset, a cut answer ends in its middle.
+- Responses of more than 128 KiB are compressed at the fastest level for clients that accept gzip,
+  in a thread, so that other requests are served meanwhile.
+- An internal error is a 500 Status and a log line; the server continues.
+- Faults of a plan (:mod:`fakeapi.apiserver.serving.fault_delivery`) appear to clients as network
+  failures: a dropped connection is reset, a cut response ends in the middle.
 """
 
 from __future__ import annotations
@@ -60,16 +61,16 @@ IDLE_SECONDS: Final = 90.0
 BODY_SECONDS: Final = 60.0
 SHUTDOWN_SECONDS: Final = 2.0
 GZIP_BYTES: Final = 128 * 1024
-_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS  # 16: in gzip's form
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS  # 16: gzip format
 
-_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # linger on, for no time
+_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # SO_LINGER with timeout 0: RST
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long clients may take, in seconds.
+    """Timeouts for clients, in seconds.
 
     ``stall``: to read what a watch has written; ``idle``: to send a request's head; ``body``: to
     send its body.
@@ -81,11 +82,12 @@ class Patience:
 
 
 class Server:
-    """One API on one port of the loopback interface (or of ``host``).
+    """A server of one API on one port of the loopback interface (or of ``host``).
 
-    ``rng`` picks the timeouts of watches that name none. ``authenticator`` tells who asks; without
-    one everybody is the administrator. With ``tls``, HTTPS is spoken. ``fork`` gives a server, not
-    yet started, of the world that a snapshot becomes; without it this server cannot be forked.
+    ``rng`` chooses the timeouts of watches that request none. ``authenticator`` identifies users;
+    without one every client is the administrator. With ``tls`` the server uses HTTPS. ``fork``
+    returns a server, not yet started, of the world forked from a snapshot; without it this server
+    cannot be forked.
     """
 
     def __init__(
@@ -122,18 +124,18 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The base URL; empty before the start."""
+        """The base URL; "" before the start."""
         host, port = self._address
         scheme = "https" if self._tls else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}" if port else ""
 
     @property
     def watchers(self) -> int:
-        """How many watches are being served."""
+        """The number of watches that are being served."""
         return len(self._feeds)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen; port 0 picks a free one. Raises OSError if the address cannot be had."""
+        """Listen; port 0 picks a free port. Raises OSError if the address is not available."""
         self._runner = web.ServerRunner(
             web.Server(
                 self._serve,
@@ -152,9 +154,9 @@ class Server:
             await self._living.enter_async_context(self._life)
 
     async def stop(self) -> None:
-        """End the watches, answer what is under way, and stop listening; forks end, too.
+        """End the watches, finish pending requests and stop listening; stop forks as well.
 
-        Raises what had ended a part of the world's life before.
+        Raises the error that ended a background task of the world.
         """
         try:
             await self._living.aclose()
@@ -181,7 +183,7 @@ class Server:
             outcome = await self._answer(request)
         except StatusError as error:
             outcome = Outcome(error.response(), error.code)
-        except Exception as error:  # noqa: BLE001 - the outermost loop: the server must go on
+        except Exception as error:  # noqa: BLE001 - the outermost loop: the server must continue
             _log.exception("request failed", method=http.method, path=http.path)
             outcome = Outcome(internal_error(repr(error)).response(), 500)
         self._record(http, body, outcome)
@@ -264,7 +266,7 @@ class Server:
             if http.transport is not None:
                 http.transport.abort()
         except ConnectionResetError:
-            pass  # the client has gone; its watch goes with it
+            pass  # the client has disconnected; its watch ends
         finally:
             self._feeds.discard(feed)
         return response
@@ -319,7 +321,7 @@ async def _http_response(http: web.BaseRequest, answer: Response) -> web.Respons
 
 
 async def _cut_response(http: web.BaseRequest, answer: Response) -> web.StreamResponse:
-    """Send half of an answer whose head promised the whole, and close the connection."""
+    """Send the head of the whole response and half of its body, and close the connection."""
     whole = await _http_response(http, answer)
     body = whole.body if isinstance(whole.body, bytes) else b""
     response = web.StreamResponse(status=whole.status, headers=whole.headers)
@@ -331,7 +333,7 @@ async def _cut_response(http: web.BaseRequest, answer: Response) -> web.StreamRe
 
 
 def _break(http: web.BaseRequest, ending: str) -> None:
-    """End a connection under an answer: ``reset`` at once, ``abrupt`` after what was written."""
+    """End a connection during a response: ``reset`` at once, ``abrupt`` after pending writes."""
     if ending == "reset":
         _reset(http)
     elif http.transport is not None:
@@ -339,7 +341,7 @@ def _break(http: web.BaseRequest, ending: str) -> None:
 
 
 def _reset(http: web.BaseRequest) -> web.StreamResponse:
-    """Have the client find its connection reset, and give a response that goes nowhere."""
+    """Reset the client's connection; return a response that is never sent."""
     if http.transport is not None:
         connection = http.transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)

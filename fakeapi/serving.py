@@ -1,7 +1,6 @@
 """``reprieve fakeapi``: the API server as a process.
 
-It is started often, by tests that wait for it, so nothing is imported here that only the other
-commands need.
+Tests start it often and wait for it, so this module imports nothing that only other commands need.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
 from fakeapi.controlplane.kubelet.outfits import ScriptError
-from fakeapi.controlplane.plane import DEFAULT_RUN, PARTS, UnknownPartError
+from fakeapi.controlplane.plane import UnknownPartError
 from fakeapi.controlplane.scheduler.outfits import SchedulerError
 from fakeapi.harness import FakeCluster
+from fakeapi.orders import DEFAULT_RUN, PARTS
 from fakeapi.partoptions import (
     FollowedScheduler,
     KubeconfigOut,
@@ -47,7 +47,7 @@ _RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What is written beside serving."""
+    """The files that the server writes: a kubeconfig and a recording."""
 
     kubeconfig: Path | None
     record: str
@@ -164,8 +164,8 @@ async def _serve(
         recording = _record(cluster, outputs.record, stack) if outputs.record else None
         await _start(cluster, stack)
         _write_kubeconfig(cluster, outputs.kubeconfig)
-        stop = told_to_stop()  # before the line that invites others to send the signal
-        print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - promised on stdout
+        stop = told_to_stop()  # before the line after which callers may send the signal
+        print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - part of the interface
         if recording is not None:
             recording.add_done_callback(lambda _: stop.set())
         await stop.wait()
@@ -174,14 +174,14 @@ async def _serve(
 
 
 def _recording_errors() -> tuple[type[Exception], ...]:
-    from extender.recording.files import RecordingError  # who needs it, loads it
+    from extender.recording.files import RecordingError  # imported on use: start-up time
 
     return (RecordingError,)
 
 
 def _record(cluster: FakeCluster, path: str, stack: AsyncExitStack) -> asyncio.Task[None]:
-    """Record from now on, and give the task that hands over what was written."""
-    from extender.kube.clock import SystemClock  # who needs it, loads it
+    """Start recording and return the task that flushes the file."""
+    from extender.kube.clock import SystemClock  # imported on use: start-up time
 
     try:
         file = stack.enter_context(cluster.record(path))

@@ -1,9 +1,9 @@
-"""``reprieve controllers``: the controllers of workloads against any API server.
+"""``reprieve controllers``: the workload controllers against any API server.
 
-They reach it as they reach fakeapi, through a client, and run until they are told to stop. Then
-they take up nothing more, and finish what there is to do, within a time. With leader election they
-work while they hold a Lease; who has lost it ends, and whoever starts it again starts it afresh.
-Webhooks answer in any case: of several processes all may be asked.
+The controllers use a client, as with fakeapi, and run until a stop signal. Then they accept no new
+keys and finish the queued work within a time limit. With leader election they run while they hold a
+Lease; a process that loses the Lease exits, and has to be restarted. Webhooks are served in any
+case: the API server may call those of every process.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ from extender.kube.lease import LeaseLock
 from extender.metrics import CONTENT_TYPE
 from extender.options import KubeconfigFile, ServerURL
 from extender.stopping import told_to_stop
+from extender.validate_spread import PodCheck
 from fakeapi.controlplane.plane import (
     SPREAD_WEBHOOKS,
     WORKLOADS,
     ControlPlane,
+    ManagerOptions,
     UnknownPartError,
     companions_of,
     parse_workloads,
@@ -50,8 +52,8 @@ EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --ru
 LEASE: Final = "kube-system/reprieve-controllers"
 FINISH_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 10.0
-"""How often objects that have come to stay are taken from the garbage collector: copies of many
-pods are made whenever a controller first needs them."""
+"""Interval at which long-lived objects are excluded from garbage collection: a controller's cache
+of many pods is filled when the controller first needs it."""
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -63,7 +65,7 @@ _RUN: Final = f"Controllers: {', '.join(WORKLOADS)}."
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     names: tuple[str, ...]
     server: str | None
@@ -72,60 +74,78 @@ class Wanted:
     hooks: HookPlace | None
     lease: tuple[str, str] | None
     quirks: Quirks
+    check_pod: PodCheck
 
 
-def run_controllers(
-    kubeconfig: KubeconfigFile = None,
-    server: ServerURL = None,
-    run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = ",".join(WORKLOADS),
-    quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
-    metrics_port: Annotated[
-        int | None,
-        typer.Option("--metrics-port", min=0, max=65535, help="Serve /metrics; 0: a free port."),
-    ] = None,
-    metrics_host: Annotated[str, typer.Option("--metrics-host", help="Where.")] = "127.0.0.1",
-    webhook_port: Annotated[
-        int | None,
-        typer.Option(
-            "--webhook-port", min=0, max=65535, help="Answer webhooks over HTTPS; 0: a free port."
+def controllers_command(check_pod: PodCheck) -> Callable[..., None]:
+    """Return the command; ``check_pod`` validates the pods that a WorkloadSpread patches."""
+
+    def run_controllers(
+        kubeconfig: KubeconfigFile = None,
+        server: ServerURL = None,
+        run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = ",".join(
+            WORKLOADS
         ),
-    ] = None,
-    webhook_host: Annotated[str, typer.Option("--webhook-host", help="Where.")] = "127.0.0.1",
-    webhook_url: Annotated[
-        str,
-        typer.Option("--webhook-url", metavar="URL", help="How the API server reaches them."),
-    ] = "",
-    webhook_certs: Annotated[
-        Path | None,
-        typer.Option(
-            "--webhook-certs", metavar="DIR", help="tls.crt, tls.key, ca.crt; else they are made."
-        ),
-    ] = None,
-    leader_elect: Annotated[  # noqa: FBT002 - a flag of the command line
-        bool, typer.Option("--leader-elect", help="Of several, only the one with the Lease works.")
-    ] = False,
-    lease: Annotated[
-        str, typer.Option("--lease", metavar="NAMESPACE/NAME", help="Which Lease.")
-    ] = LEASE,
-) -> None:
-    """Run the controllers of workloads against an API server."""
-    if kubeconfig is not None and server is not None:
-        raise ConfigError("--kubeconfig and --server exclude each other")
-    try:
-        names = parse_workloads(run)
-        followed = quirks_of(quirks)
-    except (UnknownModeError, UnknownPartError) as error:
-        raise ConfigError(f"--{error}") from None
-    hooks = read_place(webhook_host, webhook_port, webhook_url, webhook_certs)
-    if hooks is not None and not any(SPREAD_WEBHOOKS in companions_of(name) for name in names):
-        raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
-    figures = None if metrics_port is None else (metrics_host, metrics_port)
-    chosen = _read_lease(lease) if leader_elect else None
-    try:
-        asyncio.run(_run(Wanted(names, server, kubeconfig, figures, hooks, chosen, followed)))
-    except LeadershipLostError as error:
-        say(str(error))
-        raise typer.Exit(1) from None
+        quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
+        metrics_port: Annotated[
+            int | None,
+            typer.Option(
+                "--metrics-port", min=0, max=65535, help="Serve /metrics; 0: a free port."
+            ),
+        ] = None,
+        metrics_host: Annotated[str, typer.Option("--metrics-host", help="Where.")] = "127.0.0.1",
+        webhook_port: Annotated[
+            int | None,
+            typer.Option(
+                "--webhook-port",
+                min=0,
+                max=65535,
+                help="Answer webhooks over HTTPS; 0: a free port.",
+            ),
+        ] = None,
+        webhook_host: Annotated[str, typer.Option("--webhook-host", help="Where.")] = "127.0.0.1",
+        webhook_url: Annotated[
+            str,
+            typer.Option("--webhook-url", metavar="URL", help="How the API server reaches them."),
+        ] = "",
+        webhook_certs: Annotated[
+            Path | None,
+            typer.Option(
+                "--webhook-certs",
+                metavar="DIR",
+                help="tls.crt, tls.key, ca.crt; else they are made.",
+            ),
+        ] = None,
+        leader_elect: Annotated[  # noqa: FBT002 - a flag of the command line
+            bool,
+            typer.Option("--leader-elect", help="Of several, only the one with the Lease works."),
+        ] = False,
+        lease: Annotated[
+            str, typer.Option("--lease", metavar="NAMESPACE/NAME", help="Which Lease.")
+        ] = LEASE,
+    ) -> None:
+        """Run the workload controllers against an API server."""
+        if kubeconfig is not None and server is not None:
+            raise ConfigError("--kubeconfig and --server exclude each other")
+        try:
+            names = parse_workloads(run)
+            followed = quirks_of(quirks)
+        except (UnknownModeError, UnknownPartError) as error:
+            raise ConfigError(f"--{error}") from None
+        hooks = read_place(webhook_host, webhook_port, webhook_url, webhook_certs)
+        if hooks is not None and not any(SPREAD_WEBHOOKS in companions_of(name) for name in names):
+            raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
+        figures = None if metrics_port is None else (metrics_host, metrics_port)
+        chosen = _read_lease(lease) if leader_elect else None
+        try:
+            asyncio.run(
+                _run(Wanted(names, server, kubeconfig, figures, hooks, chosen, followed, check_pod))
+            )
+        except LeadershipLostError as error:
+            say(str(error))
+            raise typer.Exit(1) from None
+
+    return run_controllers
 
 
 def _read_lease(text: str) -> tuple[str, str]:
@@ -142,19 +162,19 @@ async def _run(wanted: Wanted) -> None:
         registry, figures = CollectorRegistry(), wanted.figures
         url = await stack.enter_async_context(_served(registry, *figures)) if figures else ""
         place = wanted.hooks
-        hooks = await stack.enter_async_context(hooked(place)) if place else None
-        # Jitter only: nothing that is decided depends on it.
+        hooks = await stack.enter_async_context(hooked(place, wanted.check_pod)) if place else None
+        # Jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         clock, client = SystemClock(), Client(transport)
-        stop = told_to_stop()  # before the line that invites others to send the signal
+        stop = told_to_stop()  # before the line after which callers may send the signal
         if url:
-            print(f"listening on {url}", flush=True)  # noqa: T201 - as servers promise
+            print(f"listening on {url}", flush=True)  # noqa: T201 - as all servers
         if hooks:
-            print(f"webhooks on {hooks.address}", flush=True)  # noqa: T201 - where they may be asked
+            print(f"webhooks on {hooks.address}", flush=True)  # noqa: T201 - the server's address
         print(f"running {', '.join(wanted.names)} on {transport.url}", flush=True)  # noqa: T201
         reception = hooks.reception if hooks else None
-        of = client, clock, rng, wanted.names
-        plane = ControlPlane(*of, registry=registry, quirks=wanted.quirks, reception=reception)
+        shared = ManagerOptions(registry=registry, quirks=wanted.quirks, reception=reception)
+        plane = ControlPlane(client, clock, rng, wanted.names, shared)
         stack.push_async_callback(plane.stop)
         sparing = asyncio.create_task(spare_collections(_at_once, clock, look_seconds=LOOK_SECONDS))
         stack.callback(sparing.cancel)
@@ -181,13 +201,13 @@ async def _run(wanted: Wanted) -> None:
 
 
 async def _at_once() -> None:
-    """Wait for no first lists: what is copied, and when, is the controllers' affair."""
+    """Return at once: the controllers decide which caches they fill, and when."""
 
 
 async def _while_leading(
     elector: LeaderElector, work: Work, stop: asyncio.Event, plane: ControlPlane
 ) -> None:
-    """Work once elected, until told to stop; raises LeadershipLostError if another leads then."""
+    """Run ``work`` once elected, until stopped; raises LeadershipLostError if the Lease is lost."""
     begun = asyncio.Event()
 
     async def begin() -> None:
@@ -201,14 +221,14 @@ async def _while_leading(
     told.cancel()
     broken.cancel()
     if not begun.is_set():
-        electing.cancel()  # nobody waits to be elected any more
+        electing.cancel()  # stopped before the election
     await asyncio.wait((electing,))
     if not electing.cancelled():
         electing.result()
 
 
 async def _until(stop: asyncio.Event, plane: ControlPlane) -> None:
-    """Return once told to stop and done with what was begun, or when something is broken."""
+    """Wait for a stop signal and for queued work to finish, or for the failure of a component."""
     broken = asyncio.create_task(plane.wait_for_fault())
     told = asyncio.create_task(stop.wait())
     tasks = [broken, told]
@@ -223,7 +243,7 @@ async def _until(stop: asyncio.Event, plane: ControlPlane) -> None:
 
 @asynccontextmanager
 async def _served(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
-    """Serve ``/metrics``, and give the base URL. Raises ConfigError."""
+    """Serve ``/metrics`` until the block ends; yield the base URL. Raises ConfigError."""
 
     async def figures(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})

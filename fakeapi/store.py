@@ -1,29 +1,29 @@
-"""The store: every object at its newest version, and the history that watches replay.
+"""Object store: the newest version of every object, and the history that watches replay.
 
-Rules, all of them those of etcd as kube-apiserver uses it:
+The rules are those of etcd as kube-apiserver uses it:
 
-- One counter numbers all writes. Each write of any object takes the next number; it becomes the
+- One counter numbers all writes. Each write of any object takes the next number, which is the
   object's ``resourceVersion`` and the version of exactly one event. (Clearing the store takes a
-  number too, and leaves no event.)
+  number as well, without an event.)
 - Objects are kept as the JSON bytes of their last write, without ``kind`` and ``apiVersion``, as
-  they stand inside lists; a list is these bytes joined. An :class:`Entry` never changes, so whoever
-  holds one holds a snapshot of that object.
-- Keys order as etcd orders them: by the bytes of ``namespace/name``, so ``a-b/x`` comes before
+  lists contain them; a list is these bytes joined. An :class:`Entry` is immutable, so a reference
+  to one is a snapshot of that object.
+- Keys are ordered as in etcd: by the bytes of ``namespace/name``, so ``a-b/x`` comes before
   ``a/x``.
-- The history of each resource reaches back to a *floor*. What happened after version ``v`` is known
-  exactly if ``v >= floor``; otherwise reading raises :class:`ExpiredError`. The floor rises when a
-  resource has had more events than the history holds, and by :meth:`Store.compact`.
-- An older state is the present one with the later events undone, which is why every event carries
-  the entry before it.
-- A fork is a store of its own with the same content, version and history; what is written to one is
-  not seen by the other. Restoring from a store brings back its objects with the versions they had,
-  while the store's own version goes on (and takes a number), so that no version ever means two
-  states; the history begins anew, and every watch expires. Both share what did not change.
+- The history of each resource starts at a *floor*. The events after version ``v`` are available if
+  and only if ``v >= floor``; otherwise reading raises :class:`ExpiredError`. The floor rises when a
+  resource has more events than the history holds, and by :meth:`Store.compact`.
+- An older state is the current state with the later events undone, which is why every event holds
+  the previous entry.
+- A fork is an independent store with the same content, version and history. Restoring a store
+  brings back its objects with their versions, while the version counter continues (and takes a
+  number), so that a version never denotes two states; the history starts again, and every watch
+  expires. Both share unchanged data.
 
-    versions   1        2        3            floor 1: "since 1" gives 2 and 3,
+    versions   1        2        3            floor 1: "since 1" returns 2 and 3,
     events     ADDED a  ADDED b  DELETED a    "since 0" is expired, "at 2" is {a, b}
 
-The store knows no time, no randomness and no sockets: what to write is decided by its caller.
+The store uses no clock, no randomness and no sockets: its caller decides what to write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from fakeapi.keyspace import KeySpace
 from fakeapi.kinds import Kind, SelectableField
 
 Document = dict[str, Any]
-"""One API object as parsed JSON, at the edge where its shape is the client's."""
+"""One API object as parsed JSON, with the structure that the client sent."""
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -49,19 +49,19 @@ DEFAULT_HISTORY: Final = 32_768
 
 
 class StoreError(Exception):
-    """A write or a read that the present state does not allow."""
+    """The current state does not allow a write or a read."""
 
 
 class AlreadyExistsError(StoreError):
-    """A create found an object under its key."""
+    """The key of a create is in use."""
 
 
 class StaleError(StoreError):
-    """A write was based on a version that is no longer the newest."""
+    """A write is based on a version that is not the newest."""
 
 
 class MissingError(StoreError):
-    """There is no object under the key."""
+    """There is no object with the key."""
 
 
 class ExpiredError(StoreError):
@@ -75,9 +75,9 @@ class ExpiredError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One object at one version, in the form of ``kind``.
+    """One object at one version, in the API version of ``kind``.
 
-    ``fields`` are the kind's selectable values in its order.
+    ``fields`` are the values of the kind's selectable fields, in their order.
     """
 
     kind: Kind
@@ -88,14 +88,14 @@ class Entry:
     fields: tuple[str, ...]
 
     def document(self) -> Document:
-        """Decode a fresh copy, without kind and apiVersion."""
+        """Decode the object into a new document, without kind and apiVersion."""
         document: Document = orjson.loads(self.raw)
         return document
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One write: the entry it made (of a deletion: the last state), and the entry before it."""
+    """One write: the entry that it created (a deletion: the last state), and the previous entry."""
 
     type: EventType
     kind: Kind
@@ -104,18 +104,18 @@ class Event:
 
     @property
     def version(self) -> int:
-        """The write's number."""
+        """The version of the write."""
         return self.entry.version
 
 
 Listener = Callable[[], None]
 Tap = Callable[["Event | None"], None]
-"""Is told of each event as it is written, of all resources; None: the store was restored."""
+"""Called with each event of all resources as it is written; None: the store was restored."""
 
 
 @dataclass(slots=True)
 class _Table:
-    """Objects in the order of their keys, history and listeners of one resource."""
+    """The objects in key order, the history and the listeners of one resource."""
 
     objects: KeySpace[Entry] = field(default_factory=KeySpace)
     events: list[Event] = field(default_factory=list)
@@ -136,9 +136,9 @@ class _Table:
 
 
 class Store:
-    """Objects by resource and key; see the module's rules.
+    """Objects by resource and key; see the module docstring.
 
-    ``history`` is how many events of one resource can be replayed at least.
+    ``history`` is the minimum number of events of one resource that can be replayed.
     """
 
     def __init__(self, history: int = DEFAULT_HISTORY) -> None:
@@ -149,15 +149,15 @@ class Store:
         self._taps: dict[object, Tap] = {}
 
     def stored(self, kind: Kind) -> Kind:
-        """Return the kind in which objects are stored: here always their own."""
+        """Return the kind in which objects are stored: here always ``kind`` itself."""
         return kind
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Return the newest entry under ``key``."""
+        """Return the newest entry of ``key``, or None."""
         return self._table(kind).objects.get(key)
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
-        """Return the present entries in key order, of one namespace or all, from ``start`` on."""
+        """Return the current entries in key order, of one namespace or all, from ``start`` on."""
         return _span(self._table(kind).objects, namespace, start)
 
     def entries_at(
@@ -176,7 +176,7 @@ class Store:
         return _span(objects, namespace, start)
 
     def create(self, kind: Kind, key: str, document: Document) -> Entry:
-        """Store a new object; takes ``document`` over. Raises AlreadyExistsError."""
+        """Store a new object; takes ownership of ``document``. Raises AlreadyExistsError."""
         table = self._table(kind)
         if table.objects.get(key) is not None:
             raise AlreadyExistsError(key)
@@ -186,9 +186,9 @@ class Store:
         return entry
 
     def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Replace the object whose version is ``base``; takes ``document`` over.
+        """Replace the object whose version is ``base``; takes ownership of ``document``.
 
-        Raises MissingError, and StaleError if the object has moved on since ``base``.
+        Raises NotFoundError, and ConflictError if the object has another version than ``base``.
         """
         previous = self._current(kind, key, base)
         entry = self._write(kind, key, document)
@@ -197,10 +197,10 @@ class Store:
         return entry
 
     def renew(self, newest: Entry, raw: bytes) -> Entry:
-        """Replace the newest entry of an object by one that nothing is selected by differently.
+        """Replace the newest entry of an object by one with the same labels and selectable fields.
 
-        ``raw`` bears the version that the write will have. Raises StaleError if it is not the
-        newest.
+        ``raw`` contains the resourceVersion of this write. Raises ConflictError if ``newest`` is
+        not the newest entry.
         """
         table = self._table(newest.kind)
         if table.objects.get(newest.key) is not newest:
@@ -213,9 +213,10 @@ class Store:
         return entry
 
     def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Remove the object whose version is ``base``; ``document`` is what it last was.
+        """Remove the object whose version is ``base``; ``document`` is its last state.
 
-        Gives the final entry, which bears the deletion's version. Raises MissingError, StaleError.
+        Returns the final entry with the version of the deletion. Raises NotFoundError,
+        ConflictError.
         """
         previous = self._current(kind, key, base)
         entry = self._write(kind, key, document)
@@ -226,8 +227,8 @@ class Store:
     def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
         """Return the events after ``version``, at most ``limit``; raises ExpiredError.
 
-        A version that is yet to come was given by a server that ran before: what it stood for is
-        gone, too.
+        A version above the current one is from an earlier server whose state no longer exists, so
+        it is expired as well.
         """
         table = self._table(kind)
         if not table.floor <= version <= self.version:
@@ -236,33 +237,33 @@ class Store:
         return table.events[first : None if limit is None else first + limit]
 
     def history(self) -> Sequence[Event]:
-        """Return every event that is still known, of all resources, in order of version."""
+        """Return all events in the history, of all resources, in the order of their versions."""
         return list(merge(*(table.events for table in self._tables.values()), key=_version))
 
     def compact(self, version: int) -> None:
-        """Forget all events up to and including ``version`` (at most the newest)."""
+        """Discard all events up to and including ``version`` (at most the newest)."""
         self._floor = max(self._floor, min(version, self.version))
         for table in self._tables.values():
             table.forget_until(bisect_right(table.events, self._floor, key=_version))
             table.floor = max(table.floor, self._floor)
 
     def floor(self, kind: Kind) -> int:
-        """Return the oldest version since which the events of ``kind`` are known."""
+        """Return the oldest version after which all events of ``kind`` are available."""
         return self._table(kind).floor
 
     def clear(self) -> None:
-        """Drop every object and all history; versions go on, so that every watch expires."""
+        """Delete all objects and the history; versions continue, so that every watch expires."""
         self.restore(Store())
 
     def fork(self) -> Store:
-        """Return a store of the same content, version and history that goes its own way."""
+        """Return an independent store with the same content, version and history."""
         other = Store(self._history)
         other.version, other._floor = self.version, self._floor
         other._tables = {name: table.fork() for name, table in self._tables.items()}
         return other
 
     def restore(self, saved: Store) -> None:
-        """Take over the objects of ``saved``; the history begins anew, and every watch expires."""
+        """Replace all objects by those of ``saved``; clear the history; every watch expires."""
         self.version = max(self.version, saved.version) + 1
         self.compact(self.version)
         for name in {**self._tables, **saved._tables}:
@@ -274,11 +275,11 @@ class Store:
         self._tell(None)
 
     def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002
-        """Return entries in the form of a kind: here always as they are."""
+        """Return entries in the API version of a kind: here always unchanged."""
         return entries
 
     def listen(self, kind: Kind, wake: Listener) -> Callable[[], None]:
-        """Have ``wake`` called after each write of ``kind``, until the result is called."""
+        """Call ``wake`` after each write of ``kind``; the result cancels the registration."""
         token = object()
         listeners = self._table(kind).listeners
         listeners[token] = wake
@@ -289,7 +290,7 @@ class Store:
         return cancel
 
     def tap(self, told: Tap) -> Callable[[], None]:
-        """Have ``told`` called with each event, until the result is called."""
+        """Call ``callback`` with each event; the result cancels the registration."""
         token = object()
         self._taps[token] = told
 
@@ -334,7 +335,7 @@ class Store:
 
 
 def encode_entry(kind: Kind, key: str, version: int, document: Document) -> Entry:
-    """Encode a document as it stands; takes it over, and takes kind and apiVersion out of it."""
+    """Encode a document; takes ownership of it and removes kind and apiVersion from it."""
     metadata = document.pop("metadata")
     document.pop("kind", None)
     document.pop("apiVersion", None)
@@ -349,7 +350,7 @@ def _version(event: Event) -> int:
 
 
 def _span(objects: KeySpace[Entry], namespace: str, start: str) -> Sequence[Entry]:
-    """Return the entries in ``namespace`` ("" is all) whose keys do not stand before ``start``."""
+    """Return the entries in ``namespace`` ("" is all) whose keys are ``start`` or later."""
     if not namespace:
         return objects.between(start)
     return objects.between(max(start, f"{namespace}/"), f"{namespace}0")  # "0" follows "/"

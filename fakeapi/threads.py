@@ -1,10 +1,10 @@
-"""A cluster in a thread with an event loop of its own, for code that blocks.
+"""A fake cluster in a thread with its own event loop, for blocking code.
 
     with FakeCluster.in_thread(seed=7) as cluster:
         subprocess.run(["kubectl", "--kubeconfig", cluster.kubeconfig_path, "get", "nodes"])
 
-Every call here runs in that thread and returns when it is done, so that it never meets a request
-half-way.
+Every call runs in that thread and returns when it is done, so that it never runs in the middle of a
+request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fakeapi.faults import FaultControl
 
 
 class Served(Protocol):
-    """What a cluster must offer to live in a thread."""
+    """The interface of a cluster that can run in a thread."""
 
     kubeconfig_path: Path
 
@@ -36,17 +36,17 @@ class Served(Protocol):
 
     @property
     def clock(self) -> VirtualClock:
-        """The time that it lives by."""
+        """The cluster's clock."""
         ...
 
     @property
     def requests(self) -> Sequence[RequestRecord]:
-        """The newest requests."""
+        """The most recent requests."""
         ...
 
     @property
     def faults(self) -> FaultControl:
-        """The faults."""
+        """Fault injection."""
         ...
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
@@ -54,23 +54,23 @@ class Served(Protocol):
         ...
 
     def snapshot(self, name: str = "") -> str:
-        """Save the present."""
+        """Save the current state."""
         ...
 
     def restore(self, name: str) -> None:
-        """Bring a snapshot back."""
+        """Restore a snapshot."""
         ...
 
     def reset(self) -> None:
-        """Drop everything."""
+        """Delete all objects."""
         ...
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Return what has happened."""
+        """Return the changes to objects."""
         ...
 
     def fork(self, snapshot: str = "") -> AbstractAsyncContextManager[Any]:
-        """Return a cluster that goes on from a snapshot, or from now."""
+        """Return a new cluster with the state of a snapshot, or the current one."""
         ...
 
 
@@ -79,7 +79,7 @@ R = TypeVar("R")
 
 
 class ThreadedCluster(Generic[S]):
-    """A cluster in a thread, as a context manager; ``create`` is called in the thread."""
+    """A cluster in its own thread, as a context manager; ``create`` is called in that thread."""
 
     def __init__(self, create: Callable[[], AbstractAsyncContextManager[S]]) -> None:
         self._create = create
@@ -106,16 +106,16 @@ class ThreadedCluster(Generic[S]):
 
     @property
     def requests(self) -> Sequence[RequestRecord]:
-        """The newest requests, oldest first."""
+        """The most recent requests, oldest first."""
         return self.call(lambda cluster: cluster.requests)
 
     @property
     def faults(self) -> FaultControl:
-        """What goes wrong between clients and the API: nothing, until there is a plan."""
+        """Fault injection between clients and the API; inactive until a plan is started."""
         return FaultControl(lambda *asked: self.call(lambda cluster: cluster.faults.ask(*asked)))
 
     def call(self, act: Callable[[S], R]) -> R:
-        """Call ``act`` with the cluster, in its thread, and give what it gives (or raises)."""
+        """Call ``act`` with the cluster, in its thread; return its result or raise its error."""
 
         async def acting() -> R:
             return act(self._ready.result())
@@ -123,32 +123,32 @@ class ThreadedCluster(Generic[S]):
         return asyncio.run_coroutine_threadsafe(acting(), self._loop).result()
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store objects (or lists of them) as they are given, and count them."""
+        """Store objects (or lists of them) as they are, without admission; return their number."""
         return self.call(lambda cluster: cluster.load(objects))
 
     def snapshot(self, name: str = "") -> str:
-        """Save the present under ``name`` (or a new one), and give the name."""
+        """Save the current state under ``name`` (or a generated name) and return the name."""
         return self.call(lambda cluster: cluster.snapshot(name))
 
     def restore(self, name: str) -> None:
-        """Bring back a snapshot's objects; every watch expires. Raises StatusError (404)."""
+        """Restore a snapshot's objects; every watch expires. Raises StatusError (404)."""
         self.call(lambda cluster: cluster.restore(name))
 
     def reset(self) -> None:
-        """Drop everything; every watch expires."""
+        """Delete all objects and the history; every watch expires."""
         self.call(lambda cluster: cluster.reset())
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.call(lambda cluster: cluster.history(kind, namespace, name))
 
     def advance(self, seconds: float) -> None:
-        """Let time pass in the cluster, and return when all that happens in it has happened."""
+        """Advance the cluster's clock; return when all work that was due is done."""
         clock = self._ready.result().clock
         asyncio.run_coroutine_threadsafe(clock.advance(seconds), self._loop).result()
 
     def fork(self, snapshot: str = "") -> ThreadedCluster[Any]:
-        """Return a cluster, not yet entered, that goes on from a snapshot, or from now."""
+        """Return a cluster, not yet entered, with the state of a snapshot or the current one."""
         forked = self.call(lambda cluster: cluster.fork(snapshot))
         return ThreadedCluster(lambda: forked)
 

@@ -1,15 +1,15 @@
-"""The API without sockets, and watches in time.
+"""Transport to the API without sockets, and the timing of watches.
 
-:class:`LocalTransport` gives a client the API of the same process: no port, no thread, no bytes on
-a wire, so that everything can run on a clock that a test moves. It keeps the promises of
-:class:`extender.kube.transport.Transport`.
+:class:`LocalTransport` connects a client to an API in the same process, without a port or a thread,
+so that everything can run on a virtual clock. It implements
+:class:`extender.kube.rest.transport.Transport`.
 
-:class:`WatchFeed` is the only place where a watch meets time, here and behind a socket alike:
+:class:`WatchPump` is the only code that applies a clock to a watch, with and without sockets:
 
-- lines go out as soon as they can be read, at most ``BATCH`` at once, and only when the last ones
-  were taken: a client that stops reading stops its own feed and nothing else;
-- a client that wants bookmarks gets one each minute, and one two seconds before the end;
-- after its timeout the watch ends; without one the server picks 30 to 60 minutes.
+- lines are sent as soon as they can be read, at most ``BATCH`` at once, and only after the previous
+  ones were taken: a client that stops reading stops only its own watch;
+- a client that requests bookmarks receives one each minute, and one two seconds before the end;
+- the watch ends after its timeout; without one the server chooses 30 to 60 minutes.
 
 Source: k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, endpoints/handlers/get.go.
 """
@@ -42,12 +42,12 @@ _NO_QUERY: Final[Mapping[str, str]] = {}
 
 
 def watch_timeout(watch: Watched, rng: Random) -> float:
-    """Return how long a watch may last, in seconds."""
+    """Return the timeout of a watch, in seconds."""
     return watch.timeout_seconds or LEAST_TIMEOUT_SECONDS * (1 + rng.random())
 
 
 class WatchFeed:
-    """A watch's lines as they come, until it ends or is stopped."""
+    """Reads the lines of a watch as they become available, until it ends or is stopped."""
 
     def __init__(
         self, watch: Watched, clock: Clock, timeout_seconds: float, errands: Errands
@@ -60,12 +60,12 @@ class WatchFeed:
         self._stopped = False
 
     def stop(self) -> None:
-        """End the feed at its next turn."""
+        """End the pump at its next iteration."""
         self._stopped = True
         self._woken.set()
 
     async def batches(self) -> AsyncGenerator[Sequence[bytes], None]:
-        """Return lines (each with its newline) in batches that are never empty."""
+        """Yield lines (each with its newline) in batches that are never empty."""
         deadline = self._clock.monotonic() + self._timeout
         cancel = self._watch.listen(self._woken.set)
         alarm = _Alarm(self._clock, self._woken)
@@ -92,7 +92,7 @@ class WatchFeed:
         return self._watch.read(BATCH)
 
     def _next_due(self, deadline: float) -> float:
-        """Return when to wake without an event: for a bookmark, or for the end."""
+        """Return when to wake without an event: for a bookmark, or at the end."""
         now = self._clock.monotonic()
         if not self._watch.bookmarks:
             return deadline
@@ -101,7 +101,7 @@ class WatchFeed:
 
 
 class _Alarm:
-    """Wakes an event when a clock reaches a time; one task, however often it is set."""
+    """Sets an asyncio event when a clock reaches a time, with at most one task."""
 
     def __init__(self, clock: Clock, woken: asyncio.Event) -> None:
         self._clock = clock
@@ -122,10 +122,10 @@ class _Alarm:
 
 
 class LocalTransport:
-    """A transport whose other end is an Api in this process; ``rng`` picks watch timeouts.
+    """A transport to an Api in this process; ``rng`` chooses watch timeouts.
 
-    ``record`` is told of every request. With ``faults`` requests may meet some. ``agent`` is the
-    User-Agent that they bear (usually our own).
+    ``record`` is called with each request. ``faults`` injects faults into requests. ``agent`` is
+    the User-Agent of requests (default: our own).
     """
 
     def __init__(
@@ -148,7 +148,10 @@ class LocalTransport:
         self._closed = False
 
     async def request(self, request: kube.Request) -> kube.Response:
-        """Send and await the whole answer (a watch's when it ends); raises TransportError."""
+        """Send a request and return the whole response (a watch's at its end).
+
+        Raises TransportError.
+        """
         answer = await self._answer(request)
         if isinstance(answer, Response):
             return kube.Response(answer.status, answer.body, _headers(answer))
@@ -157,7 +160,7 @@ class LocalTransport:
 
     @asynccontextmanager
     async def stream(self, request: kube.Request) -> AsyncIterator[LocalStream]:
-        """Send and read the answer as it comes; raises TransportError once closed."""
+        """Send a request and stream the response; raises TransportError once closed."""
         answer = await self._answer(request)
         if isinstance(answer, Response):
             yield LocalStream(answer.status, _headers(answer), answer.body, _lines(answer.body))
@@ -166,7 +169,7 @@ class LocalTransport:
             yield LocalStream(200, _content_type(JSON), b"", lines)
 
     async def close(self) -> None:
-        """End every stream with a TransportError."""
+        """Close; every open stream ends with a TransportError."""
         self._closed = True
         for feed in tuple(self._feeds):
             feed.stop()
@@ -174,7 +177,7 @@ class LocalTransport:
     async def _answer(self, request: kube.Request) -> Response | Watched:
         if self._closed:
             raise kube.TransportError(f"{request}: this transport is closed")
-        await asyncio.sleep(0)  # as with any other transport, others get their turn
+        await asyncio.sleep(0)  # as with any other transport, other tasks run first
         outcome = await self._carrier.carry(_translate(request, self._agent), self._handle)
         query = urlencode(request.query) if request.query else ""
         asked = request.method, request.path, query, self._agent
@@ -196,7 +199,7 @@ class LocalTransport:
             async with aclosing(feed.batches()) as batches:
                 async for lines in batches:
                     for line in lines:
-                        if line.endswith(b"\n"):  # else it was cut off, and is no line
+                        if line.endswith(b"\n"):  # a line that was cut off is dropped
                             yield line.removesuffix(b"\n")
         finally:
             self._feeds.discard(feed)
@@ -207,7 +210,7 @@ class LocalTransport:
 
 
 class LocalStream:
-    """An answer as it arrives: the lines of a watch, or a body that is there."""
+    """A streamed response: the lines of a watch, or a complete body."""
 
     def __init__(
         self, status: int, headers: Mapping[str, str], body: bytes, lines: AsyncIterator[bytes]
@@ -218,11 +221,11 @@ class LocalStream:
         self._lines = lines
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return whole lines without their newline."""
+        """Iterate over complete lines without their newline."""
         return self._lines
 
     async def read(self) -> bytes:
-        """Return the body, cut after MAX_ERROR_BODY_BYTES."""
+        """Return the body, truncated to MAX_ERROR_BODY_BYTES."""
         return self._body[: kube.MAX_ERROR_BODY_BYTES]
 
 

@@ -1,12 +1,12 @@
-"""Calling webhooks for an API that waits for nothing (:mod:`fakeapi.api.outcalls`).
+"""Client for the webhook calls of a pure API (:mod:`fakeapi.apiserver.webhooks.calls`).
 
-:class:`Errands` drives the API: it makes the calls that the API asks for, several at once where
-they do not depend on each other, and begins again with the answers. Others are served meanwhile.
-How long a call may take is told by the world's clock.
+:class:`CallDispatcher` runs the API: it makes the pending calls, independent ones concurrently, and
+runs the request again with the answers. Other requests are served meanwhile. Timeouts use the
+world's clock.
 
-Calls are HTTPS; the certificate must be signed by the caller's CA bundle, or by one that the system
-trusts where there is none. :class:`Connections` keeps connections open for a while, as an API
-server does: to shake hands takes longer than to ask.
+Calls use HTTPS. The certificate must be signed by the configuration's CA bundle, or by a CA that
+the system trusts if there is no bundle. :class:`WebhookConnections` keeps idle connections open for
+a while, as an API server does, because a TLS handshake takes longer than a call.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fakeapi.posting import ClosedError, Poster
 
 T = TypeVar("T")
 Send = Callable[[OutCall], Awaitable[bytes]]
-"""Makes a call and gives the body of its answer; raises OutCallError."""
+"""Makes a call and returns the body of its response; raises WebhookCallError."""
 
 _REMEMBERED: Final = 64
 _OVERDUE: Final = "context deadline exceeded"
@@ -61,7 +61,7 @@ _WORDS: Final = {
 
 
 class Errands:
-    """Makes what an API asks for happen, by ``send``, in the time of ``clock``."""
+    """Makes the pending calls of an API with ``send``; timeouts use ``clock``."""
 
     def __init__(self, outbox: Outbox, send: Send, clock: Clock) -> None:
         self._outbox = outbox
@@ -69,7 +69,7 @@ class Errands:
         self._deadlines = Deadlines(clock)
 
     async def run(self, act: Callable[[], T]) -> T:
-        """Return what ``act`` gives once every call that it needs has been made."""
+        """Return the result of ``act`` once all calls that it needs have been made."""
         attempts = Attempts()
         while True:
             try:
@@ -86,13 +86,13 @@ class Errands:
 
     async def _make_all(self, calls: Sequence[OutCall]) -> Sequence[bytes | OutCallError]:
         if len(calls) == 1 and calls[0].hook is None:
-            # One call needs no task. One that goes no further than this process takes its turn
-            # all the same: others hear of what has happened meanwhile.
+            # A single call needs no task. A call to an in-process webhook has one nevertheless, so
+            # that other tasks run first and receive earlier events.
             return [await self._make(calls[0])]
         return await asyncio.gather(*(self._make(call) for call in calls))
 
     async def _make(self, call: OutCall) -> bytes | OutCallError:
-        """Make one call, in the time that it has."""
+        """Make one call within its timeout."""
         limit = self._deadlines.limit(call.timeout_seconds)
         try:
             async with limit:
@@ -112,13 +112,13 @@ async def _ask(call: OutCall) -> bytes:
 
 
 class Connections:
-    """Makes calls over HTTPS, on connections that may be used again; to be closed."""
+    """Makes calls over HTTPS on reusable connections; must be closed."""
 
     def __init__(self) -> None:
         self._poster = Poster()
 
     async def post(self, call: OutCall) -> bytes:
-        """Make a call; raises OutCallError, worded as Go's client words it."""
+        """Make a call; raises WebhookCallError with the text of Go's HTTP client."""
         context = _context(call.ca_bundle)
         try:
             answer = await self._poster.post(call.url, call.body, context, call.host)
@@ -129,12 +129,12 @@ class Connections:
         return answer.body
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         await self._poster.close()
 
 
 async def post(call: OutCall) -> bytes:
-    """Make one call, on a connection of its own; raises OutCallError."""
+    """Make one call on a new connection; raises WebhookCallError."""
     connections = Connections()
     try:
         return await connections.post(call)
@@ -144,7 +144,7 @@ async def post(call: OutCall) -> bytes:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
-    """Return what connections are checked by; raises OutCallError."""
+    """Return the TLS context for a CA bundle; raises WebhookCallError."""
     try:
         return ssl.create_default_context(cadata=ca_bundle.decode() if ca_bundle else None)
     except (ssl.SSLError, ValueError):
@@ -152,7 +152,7 @@ def _context(ca_bundle: bytes) -> ssl.SSLContext:
 
 
 def _answered(status: int, body: bytes) -> str:
-    """Word an answer that says no, as client-go does; a Status speaks for itself."""
+    """Return the error text of a failed response as client-go: a Status has its own message."""
     text = body.decode(errors="replace").strip()
     try:
         document = orjson.loads(body)

@@ -1,9 +1,9 @@
-"""A world: an API over a store, the clock and the dice it lives by, and its past.
+"""A world: an API over a store, with its clock, its randomness and its history.
 
-Everything that would differ from run to run, but for the clock, comes from the seed: UIDs,
-generated names, the timeouts of watches. A fork has dice of its own that lie as its origin's lay,
-so that the same acts in both have the same outcome; a restored world's dice roll on, so that no
-UID is ever given twice in one world.
+Everything else that could differ between runs is derived from the seed: UIDs, generated names, the
+timeouts of watches. A fork copies the state of the random generator, so that the same operations
+have the same results in both worlds. Restoring a snapshot does not reset the generator, so that no
+UID is assigned twice in one world.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fakeapi.transport import LocalTransport
 from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
-    from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
+    from fakeapi.controlplane.kubelet.scripts import Playbook
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
@@ -39,11 +39,10 @@ _SUFFIX_LENGTH: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """An API and what it lives by. ``management`` holds its snapshots and its log of requests.
+    """An API with its clock and randomness; ``management`` holds snapshots and the request log.
 
-    ``playbook`` says what happens to pods and nodes where kubelets are simulated, ``scheduler``
-    what the scheduler goes by, if there is one; ``quirks`` are the oddities of OpenKruise's that
-    are followed.
+    ``simulation_script`` is the script of hollow kubelets, ``scheduler`` are the scheduler's
+    options, if there is one; ``quirks`` are the quirks of OpenKruise that are enabled.
     """
 
     api: Api
@@ -55,39 +54,39 @@ class World:
     scheduler: SchedulerOutfit = field(default_factory=SchedulerOutfit)
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store objects (or lists of them) as they are given, and count them.
+        """Store objects (or lists of them) as they are, without admission; return their number.
 
-        The arguments stay the caller's. Raises StatusError (400, 422) naming the fault.
+        The arguments are not modified. Raises StatusError (400, 422) for an invalid object.
         """
         copies = orjson.loads(orjson.dumps([dict(thing) for thing in objects]))
         return self.api.load(flatten(copies))
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> History:
-        """Return what has happened to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return read_history(self.api.store, find_kind(self.api.kinds, kind), namespace, name)
 
     @property
     def requests(self) -> Sequence[RequestRecord]:
-        """The newest requests, oldest first."""
+        """The most recent requests, oldest first."""
         return tuple(self.management.requests)
 
     def transport(self, agent: str = "") -> LocalTransport:
-        """Return a transport to the API without sockets; ``agent`` is the User-Agent it bears."""
+        """Return a transport to the API without sockets; ``agent`` is its User-Agent."""
         record, faults = self.management.requests.append, self.management.faults
         return LocalTransport(self.api, self.clock, self.rng, record, faults, agent)
 
     def inner_transport(self, agent: str = "") -> LocalTransport:
-        """Return a transport for what belongs to the world itself: its requests are not recorded."""
+        """Return a transport for the world's own components: its requests are not logged."""
         return LocalTransport(self.api, self.clock, self.rng, agent=agent)
 
     def export(self) -> list[dict[str, Any]]:
-        """Return every object there is as a manifest; :meth:`load` brings them back."""
+        """Return all objects as manifests that :meth:`load` accepts."""
         return export(self.api.store, self.api.kinds)
 
     def fork(self, snapshot: str = "", clock: Clock | None = None) -> World:
-        """Return a world that goes on from a snapshot, or from now; raises StatusError (404).
+        """Return a new world with the state of a snapshot or the current one.
 
-        It lives by ``clock``, or by this world's.
+        It uses ``clock``, or this world's. Raises StatusError (404).
         """
         rng, clock = copy_dice(self.rng), clock or self.clock
         store = self.management.snapshots.fork(snapshot)
@@ -113,7 +112,7 @@ def create_world(
     quirks: Quirks = FIXED,
     scheduler: SchedulerOutfit | None = None,
 ) -> World:
-    """Return an empty world; ``history`` is how many events of a resource it replays."""
+    """Return an empty world; ``history`` is how many events of a resource can be replayed."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
     scheduler = scheduler or SchedulerOutfit()
@@ -127,12 +126,12 @@ def create_api(
     history: int = DEFAULT_HISTORY,
     release: Release = DEFAULT_RELEASE,
 ) -> Api:
-    """Return an API over an empty store; ``history`` is how many events of a resource it replays."""
+    """Return an API over an empty store that replays ``history`` events of each resource."""
     return Api(Store(history), _sources(clock, rng), release=release)
 
 
 def copy_dice(rng: Random) -> Random:
-    """Return dice that will fall as ``rng`` will."""
+    """Return a random generator with the state of ``rng``."""
     copy = Random()  # noqa: S311 - repeatable, and nothing here is secret
     copy.setstate(rng.getstate())
     return copy

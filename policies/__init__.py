@@ -1,4 +1,7 @@
-"""Pure decisions: who fits where, who is preempted, and why. No IO, no clock, no randomness."""
+"""Pure decisions: which nodes a pod fits, which pods are preempted, and why.
+
+They use no IO, no clock and no randomness.
+"""
 
 from __future__ import annotations
 

@@ -1,17 +1,19 @@
-/* Names in one text: where they begin, and where they stand among others. See names.py.
+/* Names packed in one text: their offsets, and their positions among other names. See
+   packed_names.py.
 
    A text is a JSON array of strings as Go writes it, ["a","b"], and plain: ASCII without escapes
    and control characters, so that a byte is a character, and a quote begins or ends a name.
-   Its `begins` are native 32-bit numbers in a bytes object: where each name begins, and in the end
-   where one more would. `slots` are such numbers, too, an open hash table: places of names counted
-   from 1, or 0 for none; there is a power of two of them, at least twice as many as names. */
+   Its `begins` are native 32-bit numbers in a bytes object: the offset of each name, and at the end
+   the offset that one more name would have. `slots` are such numbers, too, an open hash table:
+   positions of names counted from 1, or 0 for none; their number is a power of two, at least twice
+   the number of names. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
 
-#define BETWEEN 3 /* bytes from the end of a name to where the next begins: "," */
+#define BETWEEN 3 /* bytes from the end of a name to the next name: "," */
 #define NUMBER ((Py_ssize_t)sizeof(uint32_t))
 #define MIXER UINT64_C(0x9E3779B97F4A7C15)
 
@@ -40,7 +42,7 @@ set(char *numbers, Py_ssize_t place, uint32_t number)
     memcpy(numbers + place * NUMBER, &number, sizeof number);
 }
 
-/* Take the names of a text; -1 with an error if they don't lie in it, one after the other. */
+/* Set the names of a text; return -1 with an error if they are not in it, one after the other. */
 static int
 take(Names *names, const Py_buffer *text, PyObject *begins)
 {
@@ -76,7 +78,7 @@ is_at(const Names *names, Py_ssize_t place, Name wanted)
     return name.length == wanted.length && memcmp(name.start, wanted.start, name.length) == 0;
 }
 
-/* Mix eight bytes at a time, since this is most of the work. */
+/* Return the hash of a name. Mix eight bytes at a time, because this takes most of the time. */
 static size_t
 hash_of(Name name)
 {
@@ -113,7 +115,7 @@ count_names(const char *text, Py_ssize_t length)
     return quotes / 2;
 }
 
-/* Write where `count` names begin; 0 if brackets, quotes or commas are not where Go writes them. */
+/* Write the offsets of `count` names; return 0 if brackets, quotes or commas are not as in Go. */
 static int
 write_begins(const char *text, Py_ssize_t length, char *begins, Py_ssize_t count)
 {
@@ -184,7 +186,7 @@ index_names(PyObject *Py_UNUSED(module), PyObject *arguments)
     return slots;
 }
 
-/* Give the place of a name among those known; -1 if it has none. */
+/* Return the position of a name among the known ones, or -1 if it is not known. */
 static Py_ssize_t
 place_of(Name wanted, const Names *known, PyObject *slots)
 {
@@ -202,14 +204,15 @@ place_of(Name wanted, const Names *known, PyObject *slots)
     return -1;
 }
 
-/* Write the place of each name; 0 if one is not known, or comes twice. `seen` are zeros. */
+/* Write the position of each name; return 0 if one is not known, or occurs twice. The bytes of
+   `seen` are 0 at first. */
 static int
 write_places(const Names *wanted, const Names *known, PyObject *slots, char *places, char *seen)
 {
     int64_t found = -1;
     for (Py_ssize_t place = 0; place < wanted->count; place++) {
         Name name = name_at(wanted, place);
-        found++; /* no need to search for names that come in the order in which they are known */
+        found++; /* names in the order of the known ones need no search */
         if (!is_at(known, (Py_ssize_t)found, name)) {
             found = place_of(name, known, slots);
         }

@@ -1,14 +1,14 @@
-# What _names.c gives. A text is plain if it is a JSON array of strings as Go writes it, in ASCII,
-# with nothing escaped.
+# The functions of _packed_names.c. A text is plain if it is a JSON array of strings as Go writes
+# it, in ASCII, with nothing escaped.
 
-# Where each name of a plain text begins, and where one more would, as uint32; else None.
+# Return the offset of each name of a plain text, and that of one more name, as uint32; else None.
 def split(text: bytes | memoryview, /) -> bytes | None: ...
 
-# A hash table of the places of names, whose text was split into `begins`.
+# Return a hash table of the positions of names; `begins` is the result of split(text).
 def index(text: bytes | memoryview, begins: bytes, /) -> bytes: ...
 
-# The place of each wanted name among those that `slots` index, as int64; None if one of them is not
-# there, or comes twice. Raises ValueError for arguments that don't belong to each other.
+# Return the position of each wanted name among those that `slots` index, as int64; None if one of
+# them is missing, or occurs twice. Raise ValueError for arguments that do not belong together.
 def find(
     slots: bytes,
     text: bytes | memoryview,

@@ -1,8 +1,8 @@
-"""What a decision says: coded reasons, rejections, victims, and whole decisions.
+"""Results of filtering and preemption: node status, victims and whole decisions.
 
-A decision carries everything that led to it, so :meth:`PreemptionDecision.describe` is a rendering
-and never a second computation. Phrases are kube-scheduler's own, word for word, since people and
-tools search for them.
+A decision holds everything that led to it, so :meth:`PreemptionDecision.describe` only renders it
+and computes nothing again. Reasons are kube-scheduler's own phrases, word for word, because people
+and tools search for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from policies.model import Pod
 
 
 class Code(Enum):
-    """Why a node was refused; the value is the phrase, with a place for each detail it has."""
+    """Why a filter refused a node; the value is the phrase, with a placeholder for each detail."""
 
     UNSCHEDULABLE = "node(s) were unschedulable"
     OTHER_NODE = "node(s) didn't match the requested node name"
@@ -81,7 +81,7 @@ class Code(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code with its details; ``str()`` gives kube-scheduler's phrase."""
+    """A code with its details; ``str()`` returns kube-scheduler's phrase."""
 
     code: Code
     detail: str = ""
@@ -93,7 +93,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a node cannot take the pod. ``resolvable``: evicting pods might help."""
+    """The status of a node that the pod does not fit; ``resolvable``: evicting pods might help."""
 
     reasons: tuple[Reason, ...]
     resolvable: bool
@@ -103,24 +103,24 @@ class Rejection:
 
 
 def refused(code: Code, detail: str = "") -> Rejection:
-    """Build a rejection that eviction might resolve (upstream: Unschedulable)."""
+    """Return a rejection that eviction might resolve (upstream: Unschedulable)."""
     return Rejection((Reason(code, detail),), resolvable=True)
 
 
 def unresolvable(code: Code, detail: str = "", second: str = "") -> Rejection:
-    """Build a rejection that eviction cannot resolve (upstream: UnschedulableAndUnresolvable)."""
+    """Return a rejection that eviction cannot resolve (upstream: UnschedulableAndUnresolvable)."""
     return Rejection((Reason(code, detail, second),), resolvable=False)
 
 
 FEASIBLE = unresolvable(Code.FEASIBLE)
-"""Why a node is no candidate on which the pod fits as it is."""
+"""The status, in a preemption decision, of a node that the pod fits without preemption."""
 
 
 def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
-    """Tell how often each reason was found, as kube-scheduler does in ``0/N nodes are available``.
+    """Return ``0/N nodes are available: …`` with the count of each reason, as kube-scheduler does.
 
     Source: FitError.Error in pkg/scheduler/framework/types.go. Entries are sorted as texts, counts
-    included; reasons that read the same are counted together.
+    included; reasons with the same text are counted together.
     """
     counted: Counter[str] = Counter()
     for reason, count in reasons.items():
@@ -132,10 +132,11 @@ def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilterDecision:
-    """Where a pod fits now.
+    """The nodes that a pod fits now, and the status of the others.
 
-    ``conflict`` is set when the pod contradicts itself, so that no node was even looked at;
-    ``unjudged`` names in-tree filters that have more to say of the pod than can be judged here.
+    ``conflict`` is set when the pod contradicts itself, so that no node was evaluated;
+    ``not_evaluated`` names the in-tree filters that need more than the snapshot shows, such as
+    unbound volumes.
     """
 
     pod: Pod
@@ -145,7 +146,7 @@ class FilterDecision:
     unjudged: frozenset[str] = frozenset()
 
     def describe(self) -> Iterator[str]:
-        """Say, line by line, which nodes fit and why the others do not."""
+        """Yield, line by line, the nodes that fit and the status of the others."""
         nodes = len(self.feasible) + len(self.rejected)
         yield f"{self.pod.key} fits {len(self.feasible)} of {nodes} nodes"
         for node in self.feasible:
@@ -157,7 +158,7 @@ class FilterDecision:
 
 @dataclass(frozen=True, slots=True)
 class VictimSet:
-    """The pods to evict on one node, most important first, and how many budgets that breaks."""
+    """The pods to evict on one node, most important first, and the number of PDB violations."""
 
     pods: tuple[Pod, ...]
     violations: int = 0
@@ -165,7 +166,7 @@ class VictimSet:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that takes the pod once its victims are gone; ``spared`` were reprieved."""
+    """A node that fits the pod without its victims; ``spared`` are the pods that were reprieved."""
 
     node: str
     victims: VictimSet
@@ -174,14 +175,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionDecision:
-    """Whether, where and at whose cost a pod may be placed.
+    """Whether a pod may preempt, on which node, and with which victims.
 
-    ``reason`` says why the pod is not eligible, or needs no preemption (else it is empty).
-    ``rejected`` holds every node that is no candidate. ``decided_by`` names the criterion that
-    separated the winner from its closest rival (None: there was none). ``message`` is the text of
-    the pod's FailedScheduling event. ``unjudged`` names in-tree filters that have more to say of
-    the pod than can be judged here: with any, the victims may not suffice. ``untried`` counts nodes
-    that time was too short to try: with any, there may be better candidates.
+    ``reason`` states why the pod is not eligible, or that it needs no preemption (else it is
+    empty). ``rejected`` holds every node that is no candidate. ``decided_by`` names the criterion
+    that separated the chosen node from the second best (None: there was no second). ``message`` is
+    the text of the pod's FailedScheduling event. ``not_evaluated`` names the in-tree filters that
+    need more than the snapshot shows: with any, the victims may not suffice. ``untried`` counts the
+    nodes for which no time was left: with any, there may be better candidates.
     """
 
     pod: Pod
@@ -196,7 +197,7 @@ class PreemptionDecision:
     untried: int = 0
 
     def describe(self) -> Iterator[str]:
-        """Say, line by line, who goes and who is spared where, and why the chosen node won."""
+        """Yield, line by line, the victims and reprieved pods of each node, and what decided."""
         yield self._verdict()
         for node in sorted(self.candidates):
             yield from _describe_candidate(self.candidates[node])
@@ -218,7 +219,7 @@ class PreemptionDecision:
 
 
 def needless(filtering: FilterDecision) -> PreemptionDecision:
-    """Return the decision for a pod that fits somewhere already: nobody has to go."""
+    """Return the decision for a pod that fits some node without preemption: it has no victims."""
     return PreemptionDecision(
         filtering.pod,
         eligible=True,

@@ -1,8 +1,9 @@
-"""Filtering where pods are on their way out, but still there.
+"""Filtering while departing pods are still in the snapshot.
 
-kube-scheduler may know already that a pod has left when the watch does not show it yet. A departing
-pod may take room or repel, but it may also be the one that attracts; so what a node is refused for
-has to hold both without the departing pods and with them.
+A pod is departing if it is terminating or a victim of an assumed preemption. kube-scheduler may
+already know that it is gone when the watch does not show it yet. A departing pod may use resources
+or repel the preemptor, but it may also be the pod that attracts it. So a node is refused only if it
+is refused both without the departing pods and with them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from policies.model import Pod, Snapshot
 
 
 def reach_far(pod: Pod, snapshot: Snapshot) -> bool:
-    """Return whether departing pods can matter to other nodes than their own: to anti-affinity."""
+    """Return whether departing pods affect other nodes than their own, through anti-affinity."""
     return bool(pod.anti_affinity or snapshot.repelling)
 
 
 def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
-    """Return the snapshot without the departing pods on some nodes; itself if there are none."""
+    """Return the snapshot without the departing pods of some nodes; itself if there are none."""
     departing = {
         name: [pod for pod in snapshot.nodes[name].pods if pod.departing] for name in names
     }

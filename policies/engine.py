@@ -1,7 +1,8 @@
-"""What decides: an engine, which follows one cluster from snapshot to snapshot.
+"""The engine interface: filtering and preemption on a cluster, from snapshot to snapshot.
 
-:class:`policies.reference.Reference` is the specification, :class:`policies.vectorized.Vectorized`
-the same decisions on columns that are kept between them.
+:class:`policies.preemption.reference_engine.ReferenceEngine` is the specification.
+:class:`policies.preemption.vectorized.VectorizedEngine` makes the same decisions on columns that it
+keeps between them.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from policies.rules import Rules
 
 
 class Engine(Protocol):
-    """Decides by its rules. It may be asked about any snapshot, told of before or not.
+    """Decides by its rules about any snapshot, whether or not ``follow`` was called with it.
 
-    Where ``patience`` ends, filtering raises OutOfTimeError, and a dry run tries no more nodes.
+    When ``has_time_left`` returns false, filtering raises DeadlineExceededError, and a dry run
+    evaluates no more nodes.
     """
 
     @property
     def rules(self) -> Rules:
-        """What it decides by."""
+        """The rules of every decision."""
         ...
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
-        """Make ready for a snapshot.
+        """Prepare for decisions about ``snapshot``.
 
-        ``changed`` names the nodes that differ from the one that it was made ready for last,
-        whatever it was asked about since; without it all may.
+        ``changed`` names the nodes that differ from the snapshot of the last ``follow`` call,
+        whatever snapshots were decided about in between; without it any node may differ.
         """
         ...
 
@@ -41,7 +43,10 @@ class Engine(Protocol):
         among: Collection[str] | None = None,
         patience: Patience = endless,
     ) -> FilterDecision:
-        """Find the nodes that ``pod`` fits now; see :func:`policies.reference.filter_nodes`."""
+        """Find the nodes that ``pod`` fits now.
+
+        See :func:`policies.preemption.reference_engine.filter_nodes`.
+        """
         ...
 
     def filter_leniently(
@@ -51,7 +56,10 @@ class Engine(Protocol):
         among: Collection[str],
         patience: Patience = endless,
     ) -> FilterDecision:
-        """Filter where pods depart; see :func:`policies.reference.filter_leniently`."""
+        """Filter nodes that have departing pods.
+
+        See :func:`policies.preemption.reference_engine.filter_with_terminating_pods`.
+        """
         ...
 
     def preempt(
@@ -62,5 +70,8 @@ class Engine(Protocol):
         among: Collection[str] | None = None,
         patience: Patience = endless,
     ) -> PreemptionDecision:
-        """Decide where ``pod`` goes at whose cost; see :func:`policies.reference.preempt`."""
+        """Find the best node for ``pod`` and its victims there.
+
+        See :func:`policies.preemption.reference_engine.preempt`.
+        """
         ...

@@ -1,8 +1,8 @@
-"""In-tree volumes as the CSI drivers that took them over see them.
+"""CSI migration: in-tree volumes as volumes of the CSI drivers that replace the in-tree plugins.
 
-Kubernetes no longer attaches disks of clouds itself: a volume written for the in-tree plugin is
-translated, when it is used, into one of the plugin's CSI driver. The translation gives it a handle,
-by which the driver counts it, and rewrites the zone in its node affinity to the driver's own label.
+Kubernetes no longer attaches cloud disks itself. A volume of an in-tree plugin is translated, when
+it is used, into a volume of the plugin's CSI driver. The translation assigns the handle by which
+the driver counts the volume, and rewrites the zone in its node affinity to the driver's own label.
 
 Sources: k8s.io/csi-translation-lib (translate.go, plugins/*), and isCSIMigrationOn in
 pkg/scheduler/framework/plugins/nodevolumelimits/utils.go and volumebinding/binder.go.
@@ -31,10 +31,10 @@ BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 
 _SEPARATOR = "__"
-"""Between the zones of a volume's label."""
+"""The separator of zones in a volume's zone label."""
 
 _NOT_TRANSLATED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
-"""Plugins that have a translation which scheduling never switches on."""
+"""Plugins that have a translation that the scheduler never uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ _EBS_ADDRESS = re.compile(r"aws://[^/]*/+(vol-[^/?#]*)/*(?:[?#].*)?")
 
 
 def migrates(plugin: str, node: CsiNode | None, release: Release) -> bool:
-    """Return whether the plugin's volumes count as its driver's on ``node`` (None: no CSINode)."""
+    """Return whether ``node`` counts the plugin's volumes as its driver's (None: no CSINode)."""
     if node is None or plugin not in _SUCCESSORS:
         return False
     if plugin != PORTWORX or release.portworx is PortworxMigration.ALWAYS:
@@ -64,7 +64,7 @@ def migrates(plugin: str, node: CsiNode | None, release: Release) -> bool:
 
 
 def is_translated(plugin: str, node: CsiNode | None, release: Release) -> bool:
-    """Return whether the plugin's volumes are reached from ``node`` as its driver says."""
+    """Return whether the plugin's volumes have the driver's node affinity on ``node``."""
     if node is None or plugin not in _SUCCESSORS or plugin not in node.migrated:
         return False
     return plugin != PORTWORX or release.portworx is not PortworxMigration.OFF
@@ -76,14 +76,14 @@ def is_in_tree(plugin: str) -> bool:
 
 
 def successor(plugin: str) -> str:
-    """Name the driver that has taken over a plugin of which :func:`migrates` may hold."""
+    """Return the CSI driver that replaces a plugin that ``is_csi_migration_on`` may hold for."""
     return _SUCCESSORS[plugin].driver
 
 
 def translated(disk: Disk, zones: str = "") -> CsiVolume | None:
-    """Return the disk as its driver knows it; None if it has none, or the disk's name makes no sense.
+    """Return the CSI volume of an in-tree disk, or None if it has none or its name is malformed.
 
-    ``zones`` is a persistent volume's zone label, which a GCE disk's handle depends on.
+    ``zones`` is the zone label of the persistent volume; the handle of a GCE disk depends on it.
     """
     if disk.plugin not in _SUCCESSORS:
         return None
@@ -93,12 +93,12 @@ def translated(disk: Disk, zones: str = "") -> CsiVolume | None:
     elif disk.plugin == GCE_PD:
         handle = _gce_handle(disk.identity, zones)
     elif disk.plugin == AZURE_DISK:
-        handle = disk.identity or None  # a disk that is not managed has no identity
+        handle = disk.identity or None  # an unmanaged disk has no identity
     return None if handle is None else CsiVolume(successor(disk.plugin), handle)
 
 
 def migration(disk: Disk, labels: Labels, affinity: NodeSelector | None) -> Migration | None:
-    """Translate a persistent volume's disk; None if its plugin has no successor."""
+    """Translate the disk of a persistent volume; return None if its plugin has no CSI driver."""
     if disk.plugin not in _SUCCESSORS:
         return None
     volume = translated(disk, labels.get(BETA_ZONE) or labels.get(ZONE) or "")
@@ -109,7 +109,7 @@ def migration(disk: Disk, labels: Labels, affinity: NodeSelector | None) -> Migr
 
 
 def _ebs_handle(identity: str) -> str | None:
-    """Take the volume's ID out of ``aws://zone/vol-…``; anything else is an ID already."""
+    """Return the volume ID of ``aws://zone/vol-…``; any other text is an ID already."""
     if not identity.startswith("aws://"):
         return identity
     address = _EBS_ADDRESS.fullmatch(identity)
@@ -130,7 +130,7 @@ def _gce_handle(disk: str, label: str) -> str | None:
 def _affinity(
     affinity: NodeSelector | None, labels: Labels, zone_label: str
 ) -> NodeSelector | None:
-    """Put the driver's label in place of the zone's (translateTopologyFromInTreeToCSI)."""
+    """Replace the zone label by the label of the driver (translateTopologyFromInTreeToCSI)."""
     zone, region = _keys(affinity, labels)
     if affinity is not None and _asks_for(affinity, zone):
         affinity = _renamed(affinity, zone, zone_label)
@@ -142,7 +142,7 @@ def _affinity(
 
 
 def _keys(affinity: NodeSelector | None, labels: Labels) -> tuple[str, str]:
-    """Tell which generation of zone and region labels a volume uses."""
+    """Return the zone and region label keys, GA or beta, that a volume uses."""
     asked = () if affinity is None else affinity.terms
     mentioned = {each.key for term in asked for each in term.labels}
     for known in (mentioned, labels):

@@ -1,9 +1,9 @@
-"""What a decision reads: pods, nodes, disruption budgets, and the snapshot that holds them.
+"""The snapshot that decisions read: pods, nodes, disruption budgets and workloads.
 
-Everything here is immutable and made of ints and texts, so a snapshot can be shared by any number
-of decisions, and evicting a pod is arithmetic that gives a new :class:`NodeState`, never a
-mutation. Units: CPU in milliCPU, memory and ephemeral storage in bytes, times in nanoseconds since
-the epoch.
+Everything here is immutable and made of ints and texts, so any number of decisions can share a
+snapshot. Evicting a pod is arithmetic that returns a new :class:`NodeState`, never a mutation.
+Units: CPU in milliCPU, memory and ephemeral storage in bytes, times in nanoseconds since the epoch.
+It corresponds to kube-scheduler's framework types and cache.Snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is wr
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Amounts of resources; ``scalars`` holds extended resources, huge pages and their like."""
+    """Amounts of resources; ``scalars`` holds extended resources, huge pages and the like."""
 
     milli_cpu: int = 0
     memory: int = 0
@@ -50,7 +50,7 @@ NOTHING = Resources()
 
 
 def total(amounts: Sequence[Resources]) -> Resources:
-    """Add up amounts."""
+    """Return the sum of amounts."""
     scalars: Mapping[str, int] = {}
     for each in amounts:
         scalars = _summed(scalars, each.scalars, 1)
@@ -63,7 +63,7 @@ def total(amounts: Sequence[Resources]) -> Resources:
 
 
 class HostPort(NamedTuple):
-    """A port that a pod takes on its node; ``address`` 0.0.0.0 stands for all of them."""
+    """A host port of a pod; ``address`` 0.0.0.0 means all addresses."""
 
     address: str
     protocol: str
@@ -72,7 +72,7 @@ class HostPort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """Which pods a required (anti-)affinity term speaks of, and within which topology.
+    """A required (anti-)affinity term: which pods it selects, in which topology.
 
     ``selector`` None matches no pod. ``namespaces`` are named ones (the pod's own if the term names
     neither namespaces nor a selector of them); ``namespace_selector`` adds those whose labels it
@@ -85,7 +85,7 @@ class AffinityTerm:
     topology_key: str
 
     def matches(self, pod: Pod, namespaces: Mapping[str, Labels]) -> bool:
-        """Return whether the term speaks of ``pod``; ``namespaces`` maps names to labels."""
+        """Return whether the term selects ``pod``; ``namespaces`` maps names to labels."""
         if self.selector is None or not self.selector.matches(pod.labels):
             return False
         if pod.namespace in self.namespaces:
@@ -96,12 +96,12 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """A hard spread constraint: no domain may exceed the emptiest by more than ``max_skew``.
+    """A hard spread constraint: no domain may exceed the smallest by more than ``max_skew``.
 
-    Domains are the values of the node label ``topology_key``. ``selector`` says which pods count
-    (None: none). With fewer than ``min_domains`` domains the emptiest counts as empty. Nodes that
-    the pod's node affinity, or their own taints, keep it from are left out if ``honors_affinity``
-    or ``honors_taints`` say so.
+    Domains are the values of the node label ``topology_key``. ``selector`` selects the pods that
+    count (None: none). With fewer than ``min_domains`` domains the smallest count is taken as 0.
+    ``honors_affinity`` leaves out nodes that the pod's node affinity does not match,
+    ``honors_taints`` nodes with taints that the pod does not tolerate.
     """
 
     max_skew: int
@@ -117,14 +117,13 @@ class Pod:
     """A pod, as far as scheduling reads it.
 
     ``priority`` is 0 where the object has none. ``started_ns`` is None until the kubelet has set
-    it. ``preempted`` tells that kube-scheduler has marked the pod as its victim (its first
-    DisruptionTarget condition is True with reason PreemptionByScheduler); ``promised``, that it is
-    a victim of a decision that the watch does not show yet. ``resource_names`` are
-    those that any container requests or limits, even at zero. ``affinity`` and
-    ``anti_affinity`` are required terms, ``spread`` hard constraints, ``soft_spread`` whether there
-    are others; ``controller`` is what the pod belongs to. ``storage`` is None for a pod without
-    volumes and device claims, as most are. ``priority_class`` decides nothing, and names the
-    priority for people.
+    it. ``preempted``: kube-scheduler has marked the pod as its victim (its first DisruptionTarget
+    condition is True with reason PreemptionByScheduler). ``assumed_victim``: the pod is a victim of
+    an assumed preemption, which the watch does not show yet. ``resource_names`` are those that any
+    container requests or limits, even at zero. ``affinity`` and ``anti_affinity`` are required
+    terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones; ``controller``
+    is the controller that owns the pod. ``storage`` is None for a pod without volumes and device
+    claims, as most are. ``priority_class`` is for display only; no decision reads it.
     """
 
     namespace: str
@@ -161,20 +160,21 @@ class Pod:
 
     @property
     def departing(self) -> bool:
-        """Whether the pod is on its way out, or soon will be."""
+        """Whether the pod is terminating, or a victim of an assumed preemption."""
         return self.terminating or self.promised
 
     def concerns(self, managed: frozenset[str]) -> bool:
-        """Return whether an extender that manages these resources is asked about the pod.
+        """Return whether an extender with these managed resources is called for the pod.
 
-        None managed means every pod. Source: IsInterested in pkg/scheduler/extender.go.
+        An extender without managed resources is called for every pod. Source: IsInterested in
+        pkg/scheduler/extender.go.
         """
         return not managed or not managed.isdisjoint(self.resource_names)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node's standing facts; ``allowed_pods`` is its allocatable number of pods."""
+    """A node without its pods; ``allowed_pods`` is its allocatable number of pods."""
 
     name: str
     labels: Labels = field(default_factory=dict)
@@ -186,10 +186,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """A PodDisruptionBudget; ``allowed`` is what its status still permits.
+    """A PodDisruptionBudget; ``allowed`` is the disruptionsAllowed of its status.
 
     ``selector`` None matches nothing. ``disrupted`` holds the names of pods whose eviction the API
-    server has already charged.
+    server has already counted (disruptedPods).
     """
 
     namespace: str
@@ -206,11 +206,11 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node with the pods on it.
+    """A node with its pods.
 
     ``pods`` are bound to it and not finished; ``requested`` is the sum of their requests;
-    ``nominated`` are pending pods promised to it. ``unreadable`` names pods that occupy it but
-    could not be decoded, so that nothing certain can be said of its free room.
+    ``nominated`` are pending pods nominated to it. ``unreadable`` names pods that are bound to it
+    but could not be decoded, so that its free resources are not known.
     """
 
     node: Node
@@ -221,7 +221,7 @@ class NodeState:
     unreadable: tuple[str, ...] = ()
 
     def with_pod(self, pod: Pod) -> NodeState:
-        """Return the same node with ``pod`` on it as well."""
+        """Return the same node with ``pod`` added."""
         return replace(
             self,
             pods=(*self.pods, pod),
@@ -230,10 +230,10 @@ class NodeState:
         )
 
     def without(self, gone: Iterable[Pod]) -> NodeState:
-        """Return the same node without the pods ``gone``, told apart by UID.
+        """Return the same node without the pods ``gone``, identified by UID.
 
-        As upstream, a port becomes free with the first pod that gives it up, even if another pod,
-        bound past the scheduler, has it too.
+        As upstream, a host port becomes free with the first pod that releases it, even if another
+        pod, bound past the scheduler, uses it too.
         """
         leaving = {pod.uid: pod for pod in gone}
         return replace(
@@ -250,7 +250,7 @@ def occupied(
     nominated: Iterable[Pod] = (),
     unreadable: Iterable[str] = (),
 ) -> NodeState:
-    """Put ``pods`` on ``node``; those that have finished take no room and are left out."""
+    """Return the state of ``node`` with ``pods``; finished pods use nothing and are left out."""
     present = tuple([pod for pod in pods if not pod.finished])
     return NodeState(
         node=node,
@@ -264,13 +264,12 @@ def occupied(
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One moment of the cluster; decisions read nothing else.
+    """The state of the cluster at one moment; decisions read nothing else.
 
     ``generation`` grows with every change, so two snapshots of one cluster with the same generation
-    are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods whose required
-    anti-affinity may keep others away. ``workloads`` are what may select pods, by namespace; they
-    are there only if a filter reads them. ``storage`` is what stands behind volumes and device
-    claims.
+    are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods with required
+    anti-affinity. ``workloads`` are the objects that select pods, by namespace; they are present
+    only if a filter reads them. ``storage`` holds the objects behind volumes and device claims.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
@@ -290,10 +289,10 @@ def assemble(
     workloads: Iterable[Workload] = (),
     storage: Storage = NO_STORAGE,
 ) -> Snapshot:
-    """Build a snapshot from loose objects.
+    """Build a snapshot from single objects.
 
-    Pods bound to an unknown node are left out, as kube-scheduler's snapshot leaves them out;
-    pending pods count only where they are nominated.
+    Pods bound to an unknown node are left out, as in kube-scheduler's snapshot; pending pods count
+    only on the nodes that they are nominated to.
     """
     bound: dict[str, list[Pod]] = {}
     promised: dict[str, list[Pod]] = {}

@@ -1,10 +1,10 @@
-"""Names as they came, in one text, and read only when somebody needs them.
+"""Node names packed in one JSON text, decoded to strings only on demand.
 
-A call about five thousand nodes brings their names in a JSON array. To make a string of each, look
-it up and throw it away costs more than the decision does. So :class:`Packed` keeps the text, and
-:class:`Places` finds packed names among others, byte by byte. Both stand on ``_names.c``, which is
-compiled where a compiler was there at installation. Without it, and for a text that holds anything
-but plain names, :func:`packed` gives nothing, and names are strings.
+A call about five thousand nodes carries their names in a JSON array. To decode each name, look it
+up and drop it costs more than the decision. So :class:`PackedNames` keeps the text, and
+:class:`NamePositions` finds packed names among others, byte by byte. Both need ``_packed_names.c``,
+which is compiled if a compiler is available at installation. Without it, and for a text with
+anything but plain names, :func:`parse_names` returns None, and names are strings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBER_BYTES = 4
 
 
 class Packed(Sequence[str]):
-    """Names in one text, which :func:`packed` found to be plain; equal to any such sequence."""
+    """Names in one plain text, as :func:`parse_names` accepts it; equal to any such sequence."""
 
     def __init__(self, text: bytes | memoryview, begins: bytes) -> None:
         self.text = text
@@ -53,7 +53,7 @@ class Packed(Sequence[str]):
         return repr(self.names())
 
     def names(self) -> tuple[str, ...]:
-        """Return the names as strings, which are made when first asked for."""
+        """Return the names as strings; they are decoded on the first call."""
         if self._read is None:
             between = str(self.text[2:-2], "ascii").split('","')
             self._read = tuple(between) if len(self) else ()
@@ -61,28 +61,28 @@ class Packed(Sequence[str]):
 
 
 class Places:
-    """Where names stand among others that are known."""
+    """The positions of known names, as a hash table."""
 
     def __init__(self, known: Packed) -> None:
         self._known = known
         self._slots = index(known.text, known.begins)
 
     def of(self, wanted: Packed) -> bytes | None:
-        """Return the place of each name, int64; None if one is not known, or comes twice."""
+        """Return the position of each name, int64; None if one is not known, or occurs twice."""
         known = self._known
         return find(self._slots, known.text, known.begins, wanted.text, wanted.begins)
 
 
 def packed(text: bytes | memoryview) -> Packed | None:
-    """Take the names of a JSON array, in UTF-8, without reading them.
+    """Return the names of a JSON array, in UTF-8, without decoding them.
 
-    None if that cannot be: if the text is no such array, or has spaces between names, or a name has
-    a character that is escaped or beyond ASCII; and wherever nothing was compiled.
+    Return None if the text is no such array, has spaces between names, or has a name with an
+    escaped or non-ASCII character; and always without the compiled module.
     """
     begins = split(text) if COMPILED else None
     return None if begins is None else Packed(text, begins)
 
 
 def pack(names: Iterable[str]) -> Packed | None:
-    """Put names into one text; None where :func:`packed` would not take it."""
+    """Return names packed into one text; None where :func:`parse_names` would return None."""
     return packed(json.dumps(list(names), separators=(",", ":")).encode()) if COMPILED else None

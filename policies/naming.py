@@ -1,7 +1,7 @@
-"""The syntax of names: label keys and values, DNS labels, keys of config maps, finalizers.
+"""Name validation: label keys and values, DNS labels, ConfigMap keys, finalizers.
 
-A function named ``wrong_…`` gives the first thing that is wrong in upstream's words, or "" if
-nothing is; one named ``…_faults`` gives them all.
+A function named ``invalid_…`` returns the first error in upstream's words, or "" if there is none;
+one named ``…_errors`` returns all of them.
 
 Source: k8s.io/apimachinery/pkg/util/validation/validation.go.
 """
@@ -59,7 +59,7 @@ _FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
 
 @lru_cache(maxsize=_REMEMBERED)
 def label_key_faults(key: str) -> tuple[str, ...]:
-    """Return all that is wrong with a label's or annotation's key: a DNS prefix, a slash, a name."""
+    """Return all errors of a label or annotation key: a DNS prefix, a slash, a name."""
     prefix, slash, name = key.rpartition("/")
     if prefix.count("/"):
         return (f"a valid label key {_NAME_RULE} {_KEY_FORM}",)
@@ -77,7 +77,7 @@ def label_key_faults(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def label_value_faults(value: str) -> tuple[str, ...]:
-    """Return all that is wrong with a label's value."""
+    """Return all errors of a label value."""
     faults = []
     if len(value) > _MAX_LABEL:
         faults.append(f"must be no more than {_MAX_LABEL} bytes")
@@ -87,46 +87,46 @@ def label_value_faults(value: str) -> tuple[str, ...]:
 
 
 def wrong_label_key(key: str) -> str:
-    """Check a label's or annotation's key: an optional DNS prefix, a slash, a name."""
+    """Return the first error of a label or annotation key: a name, with an optional DNS prefix."""
     return _first(label_key_faults(key))
 
 
 def wrong_label_value(value: str) -> str:
-    """Check a label's value."""
+    """Return the first error of a label value."""
     return _first(label_value_faults(value))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def wrong_dns_label(name: str) -> str:
-    """Check the name of a container, a volume or a namespace."""
+    """Return the error of the name of a container, a volume or a namespace."""
     if len(name) > _MAX_LABEL:
         return f"must be no more than {_MAX_LABEL} characters"
     return "" if _matches(_LABEL, name) else _LABEL_RULE
 
 
 def wrong_dns1035_label(name: str) -> str:
-    """Check a name that begins with a letter: of a resource, a kind, a version."""
+    """Return the error of a name that begins with a letter: a resource, a kind, a version."""
     if len(name) > _MAX_LABEL:
         return f"must be no more than {_MAX_LABEL} characters"
     return "" if _matches(_LABEL_1035, name) else _LABEL_1035_RULE
 
 
 def wrong_subdomain(name: str) -> str:
-    """Check the name of a node, or of most other objects."""
+    """Return the error of the name of a node, or of most other objects."""
     if len(name) > _MAX_SUBDOMAIN:
         return f"must be no more than {_MAX_SUBDOMAIN} characters"
     return "" if _matches(_SUBDOMAIN, name) else _SUBDOMAIN_RULE
 
 
 def wrong_config_key(key: str) -> str:
-    """Check a key of a config map's or secret's data."""
+    """Return the error of a key in the data of a ConfigMap or Secret."""
     if len(key) > _MAX_SUBDOMAIN:
         return f"must be no more than {_MAX_SUBDOMAIN} characters"
     return "" if _matches(_KEY, key) else _KEY_RULE
 
 
 def wrong_finalizer(name: str) -> str:
-    """Check a finalizer: one of the standard ones, or a qualified name."""
+    """Return the error of a finalizer: it is a standard one, or a qualified name."""
     wrong = wrong_label_key(name)
     if wrong or "/" in name or name in _FINALIZERS:
         return wrong

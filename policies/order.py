@@ -1,12 +1,13 @@
-"""Preferences as ordered lists of named criteria, total to the end.
+"""Preferences as ordered lists of named criteria that always end in a decision.
 
-An :class:`Order` compares two things by the first criterion that tells them apart, the smaller key
-being preferred, and falls back on a text that no two things share. So the choice never depends on
-the order of the input, and the explanation — the first criterion that separates the winner from its
-closest rival — is read off the same keys that decided.
+An :class:`Order` compares two items by the first criterion in which they differ, and prefers the
+smaller key. If no criterion differs, a text that is unique to each item decides. So the choice
+never depends on the order of the input. The explanation — the first criterion that separates the
+winner from the second best — comes from the same keys as the choice.
 
-A :class:`StoppingOrder` has criteria that see only roughly, and that end the comparison where they
-see no difference but there is one. It is no order in the strict sense: see there.
+A :class:`NonTransitiveOrder` also has approximate criteria, which end the comparison where their
+keys are equal but the exact values are not. It is not an order in the strict sense; see its
+docstring.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Criterion(Generic[T]):
-    """One question with an integer answer that fits int64; the smaller answer is preferred."""
+    """A named integer key that fits int64; the smaller key is preferred."""
 
     name: str
     key: Callable[[T], int]
@@ -29,10 +30,10 @@ class Criterion(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Coarse(Criterion[T]):
-    """A criterion whose key only tells roughly what ``exact`` (int64, too) tells exactly.
+    """A criterion whose key approximates ``exact`` (also int64).
 
-    Where two things have the same key but differ in ``exact``, the comparison ends: the order's
-    last text decides, and no later criterion is asked. That is called ``stop_name``.
+    Where two items have the same key but differ in ``exact``, the comparison ends: the order's last
+    text decides, and later criteria are not evaluated. That result is named ``stop_name``.
     """
 
     exact: Callable[[T], int]
@@ -41,9 +42,9 @@ class Coarse(Criterion[T]):
 
 @dataclass(frozen=True, slots=True)
 class Order(Generic[T]):
-    """Criteria from the weightiest to the least, and a last text that makes the order total.
+    """Criteria from the most to the least important, and a last text that makes the order total.
 
-    ``last`` is called ``last_name`` in explanations.
+    Explanations name ``last`` by ``last_name``.
     """
 
     criteria: tuple[Criterion[T], ...]
@@ -51,15 +52,15 @@ class Order(Generic[T]):
     last_name: str
 
     def key(self, item: T) -> tuple[tuple[int, ...], str]:
-        """Return what ``item`` is sorted by."""
+        """Return the sort key of ``item``."""
         return tuple([criterion.key(item) for criterion in self.criteria]), self.last(item)
 
     def sort(self, items: Iterable[T]) -> list[T]:
-        """List ``items`` with the preferred one first."""
+        """Return ``items`` with the preferred one first."""
         return sorted(items, key=self.key)
 
     def separating(self, winner: T, rival: T) -> str:
-        """Name the first criterion by which two things differ."""
+        """Return the name of the first criterion in which two items differ."""
         for criterion in self.criteria:
             if criterion.key(winner) != criterion.key(rival):
                 return criterion.name
@@ -67,7 +68,7 @@ class Order(Generic[T]):
 
 
 class Comparison(NamedTuple):
-    """How two things compare: ``sign`` is below 0 if the first is preferred, and what decided."""
+    """The result of a comparison: ``sign`` < 0 if the first is preferred, and what decided."""
 
     sign: int
     criterion: str
@@ -75,22 +76,22 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stage(Generic[T]):
-    """Criteria that are asked up to a stop: ``stop`` is the last of them, or None at the end."""
+    """The criteria up to a stop: ``stop`` is the last of them, or None in the last stage."""
 
     criteria: tuple[Criterion[T], ...]
     stop: Coarse[T] | None
 
     def key(self, item: T) -> tuple[int, ...]:
-        """Return what the criteria see of ``item``."""
+        """Return the keys of ``item``, one for each criterion."""
         return tuple([criterion.key(item) for criterion in self.criteria])
 
 
 @dataclass(frozen=True, slots=True)
 class StoppingOrder(Generic[T]):
-    """Criteria of which some are :class:`Coarse`, and a last text, as in an :class:`Order`.
+    """Criteria, some of them an :class:`ApproximateCriterion`, and a last text, as in an Order.
 
-    :meth:`compare` is the rule. It need not be transitive. Take a coarse criterion that sees no
-    difference between three things of which two really are the same, and a second criterion::
+    :meth:`compare` is the rule. It need not be transitive. Take an approximate criterion with the
+    same key for three items, two of which have the same exact value, and a second criterion::
 
             exact  second  text
         a       7       1  "1"
@@ -98,8 +99,8 @@ class StoppingOrder(Generic[T]):
         c       7       0  "3"
 
     a comes before b and b before c, by their texts; but c comes before a, by the second criterion.
-    So no list has every pair in its order. :meth:`sort` gives one in which no two neighbours are
-    the wrong way round; where a list exists that has every pair in its order, it gives that list.
+    So no list has every pair in its order. :meth:`sort` returns a list in which no two neighbours
+    are in the wrong order; if a list exists that has every pair in its order, it returns that list.
     """
 
     criteria: tuple[Criterion[T], ...]
@@ -107,7 +108,7 @@ class StoppingOrder(Generic[T]):
     last_name: str
 
     def compare(self, one: T, other: T) -> Comparison:
-        """Compare two things by the first criterion that separates them or stops."""
+        """Compare two items by the first criterion that separates them or stops."""
         for criterion in self.criteria:
             mine, theirs = criterion.key(one), criterion.key(other)
             if mine != theirs:
@@ -117,15 +118,16 @@ class StoppingOrder(Generic[T]):
         return Comparison(self._by_text(one, other), self.last_name)
 
     def sort(self, items: Iterable[T]) -> list[T]:
-        """List ``items``, none of them directly behind one that it is preferred to.
+        """Return ``items`` such that none directly follows one that it is preferred to.
 
-        Up to a stop, things stand by their keys and texts. Neighbours that really are the same are
-        then sorted among themselves by what follows; from all others their texts separate them.
+        Up to a stop, items are sorted by their keys and texts. Neighbours with the same exact value
+        are then sorted among themselves by the later criteria; from all others their texts separate
+        them.
         """
         return self._sorted(items, self.stages())
 
     def stages(self) -> tuple[Stage[T], ...]:
-        """Return the criteria up to each stop, and those that are left."""
+        """Return the criteria up to each stop, and those after the last one."""
         stages: list[Stage[T]] = []
         begun = 0
         for end, criterion in enumerate(self.criteria, 1):

@@ -1,10 +1,10 @@
-"""How long a search may go on: a question that it asks between two nodes, answered by its caller.
+"""The time limit of a search: a callback that the search evaluates between two nodes.
 
-A dry run that is broken off is still an answer: each candidate found is worked out in full, and the
-best of them frees room for the pod; only a better one may have gone unseen. Filtering that is
-broken off is none: what was not looked at can neither be called fit nor refused.
+A dry run that is cut short still has a result: each candidate found is complete, and the best of
+them frees enough resources for the pod; only a better one may be missing. Filtering that is cut
+short has no result: a node that was not evaluated is neither feasible nor refused.
 
-What an engine does at a stroke, on all rows of its columns, is not broken off.
+Operations of an engine on all rows of its columns at once are not cut short.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Patience: TypeAlias = Callable[[], bool]
-"""Says whether there is time left for one more node."""
+"""Returns whether there is time left for one more node."""
 
 
 class OutOfTimeError(Exception):
-    """Filtering was broken off before every node had been looked at."""
+    """The time limit ended filtering before every node was evaluated."""
 
 
 def endless() -> bool:
-    """Have all the time there is."""
+    """Return true: there is no time limit."""
     return True

@@ -1,7 +1,7 @@
-"""A policy: which pods go first, which node wins, and who is never touched. A new policy is data.
+"""A policy: the order of victims, the order of candidates, the protected pods. Policies are data.
 
-:data:`KUBE_SCHEDULER` is what kube-scheduler has in Go. Others are made of the same named criteria
-in another order, or fewer of them, and of guards that protect pods.
+:data:`KUBE_SCHEDULER` is the policy that kube-scheduler has in Go. Others use the same named
+criteria in another order, or fewer of them, and rules that protect pods.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PRIORITY_SHIFT = 2**31
 
 
 def started(pod: Pod) -> int:
-    """Return when a pod started, in nanoseconds; one that has not is taken for the youngest."""
+    """Return the start time of a pod in nanoseconds; a pod that has not started is the youngest."""
     return _NOT_STARTED if pod.started_ns is None else pod.started_ns
 
 
@@ -45,36 +45,36 @@ _CANDIDATE_CRITERIA: tuple[Criterion[Candidate], ...] = (
 )
 
 POD_CRITERIA: Mapping[str, Criterion[Pod]] = {c.name: c for c in _POD_CRITERIA}
-"""What pods can be ordered by, by name; upstream's order (MoreImportantPod)."""
+"""The criteria of pod orders, by name, in upstream's order (MoreImportantPod)."""
 CANDIDATE_CRITERIA: Mapping[str, Criterion[Candidate]] = {c.name: c for c in _CANDIDATE_CRITERIA}
-"""What candidates can be ordered by, by name; upstream's order (pickOneNodeForPreemption)."""
+"""The criteria of candidate orders, by name, in upstream's order (pickOneNodeForPreemption)."""
 
 
 def pod_order(criteria: tuple[Criterion[Pod], ...]) -> Order[Pod]:
-    """Order pods by ``criteria``, the most important first, and equal ones by UID.
+    """Return the order of pods by ``criteria``, the most important first, and equal ones by UID.
 
-    Up to 1.37 upstream leaves equal pods in any order; from 1.38 on it takes the UID, too.
+    Up to 1.37 upstream leaves the order of equal pods open; from 1.38 on it uses the UID, too.
     """
     return Order(criteria, last=lambda pod: pod.uid, last_name="UID")
 
 
 def candidate_order(criteria: tuple[Criterion[Candidate], ...]) -> Order[Candidate]:
-    """Order candidates by ``criteria``, the best first, and equal ones by node name.
+    """Return the order of candidates by ``criteria``, the best first, and equal ones by node name.
 
-    Upstream leaves equal candidates to chance; here equal clusters give equal answers.
+    Upstream chooses among equal candidates at random; here equal clusters get equal answers.
     """
     return Order(criteria, last=lambda candidate: candidate.node, last_name="node name")
 
 
 IMPORTANCE = pod_order(_POD_CRITERIA)
-"""Upstream's order of victims."""
+"""Upstream's order of pods by importance."""
 COST = candidate_order(_CANDIDATE_CRITERIA)
 """Upstream's order of candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A rule that keeps pods from being victims; ``name`` says in the policy file why."""
+    """A rule that protects pods from being victims; the policy file explains it in ``name``."""
 
     name: str
     protects: Callable[[Pod], bool]
@@ -84,8 +84,8 @@ class Guard:
 class Policy:
     """How victims and nodes are chosen.
 
-    ``victims`` orders the pods of a node: those first in it are the first to be reprieved.
-    ``candidates`` orders the nodes: the first one is chosen.
+    ``victims`` orders the pods of a node: the first are the first to be reprieved. ``candidates``
+    orders the nodes: the first one is chosen.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Policy:
     guards: tuple[Guard, ...] = ()
 
     def guard_of(self, pod: Pod) -> Guard | None:
-        """Return the first guard that protects ``pod``."""
+        """Return the first rule that protects ``pod``."""
         return next((guard for guard in self.guards if guard.protects(pod)), None)
 
 

@@ -1,14 +1,15 @@
-"""The rules of preemption: who may preempt, who may go, which budgets that breaks.
+"""The rules of preemption: eligibility, victims and PDB violations.
 
-Each rule is a function of values, shared by every engine. The order of things on one node:
+Each rule is a function of values, shared by every engine. The steps on one node:
 
-1. take away every pod of lower priority (the *potential victims*); if the preemptor still doesn't
+1. remove every pod of lower priority (the *potential victims*); if the preemptor still does not
    fit, the node is no candidate;
-2. put them back one by one, those whose eviction would break a disruption budget first, in each
-   group the most important first; whoever still lets the preemptor fit is *reprieved* and stays,
-   the others are the victims.
+2. add them back one by one, first those whose eviction would violate a disruption budget, in each
+   group the most important first; a pod beside which the preemptor still fits is *reprieved* and
+   stays, the others are the victims.
 
-So the victims are not the cheapest set but the one left over when importance has had its say.
+So the victims are not the cheapest set, but the pods that are left after the more important ones
+were reprieved.
 
 Sources: pkg/scheduler/framework/preemption and plugins/defaultpreemption, v1.30.12 to v1.37.0.
 """
@@ -31,17 +32,17 @@ WAITING = "not eligible due to a terminating pod on the nominated node."
 
 @dataclass(frozen=True, slots=True)
 class BudgetGroups:
-    """Pods split by whether evicting them breaks a budget; each group keeps the order."""
+    """Pods split by whether evicting them violates a budget; each group keeps the order."""
 
     violating: tuple[Pod, ...]
     others: tuple[Pod, ...]
 
 
 def ineligibility(pod: Pod, snapshot: Snapshot, nominated_status: Rejection | None) -> str | None:
-    """Say why ``pod`` may not preempt, or None if it may (PodEligibleToPreemptOthers).
+    """Return why ``pod`` may not preempt, or None if it may (PodEligibleToPreemptOthers).
 
-    ``nominated_status`` is what filtering said of the node that the pod is nominated to. A pod
-    waits while victims of an earlier preemption still terminate there, unless eviction cannot help
+    ``nominated_status`` is the filter status of the node that the pod is nominated to. A pod waits
+    while victims of an earlier preemption still terminate there, unless eviction cannot help on
     that node.
     """
     if not pod.preempts:
@@ -59,16 +60,16 @@ def ineligibility(pod: Pod, snapshot: Snapshot, nominated_status: Rejection | No
 
 
 def terminating_by_preemption(pod: Pod) -> bool:
-    """Return whether ``pod`` is on its way out because kube-scheduler evicted it, or will be."""
+    """Return whether kube-scheduler evicts ``pod``: it terminates, or is an assumed victim."""
     return pod.promised or (pod.terminating and pod.preempted)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Which budgets speak of which pods, found once for all pods that have the same labels.
+    """The budgets that cover a pod, found once for all pods with the same labels.
 
-    A cluster has few distinct sets of labels beside its pods, so a dry run over many nodes matches
-    selectors rarely.
+    A cluster has few distinct label sets compared with its pods, so a dry run over many nodes
+    matches selectors rarely.
     """
 
     budgets: Sequence[DisruptionBudget]
@@ -88,10 +89,10 @@ class Coverage:
 
 
 def group_by_budget(pods: Iterable[Pod], coverage: Coverage) -> BudgetGroups:
-    """Charge each pod in turn to the budgets that cover it; those that overdraw one are violating.
+    """Count each pod in turn against the budgets that cover it, and split off the PDB violations.
 
-    The counters start from each budget's ``allowed`` and live for this call only: disruptions on
-    other nodes are not counted. A pod whose eviction a budget has charged already is not charged
+    The counters start at each budget's ``allowed`` and exist for this call only: disruptions on
+    other nodes are not counted. A pod whose eviction a budget has already counted is not counted
     again.
     """
     spent: Counter[str] = Counter()
@@ -112,7 +113,7 @@ def group_by_budget(pods: Iterable[Pod], coverage: Coverage) -> BudgetGroups:
 
 
 def covers(budget: DisruptionBudget, pod: Pod, release: Release) -> bool:
-    """Return whether ``budget`` speaks of ``pod``."""
+    """Return whether ``budget`` selects ``pod``."""
     if budget.namespace != pod.namespace or budget.selector is None:
         return False
     if release.empty_selector is EmptySelector.NOTHING and (
@@ -124,23 +125,23 @@ def covers(budget: DisruptionBudget, pod: Pod, release: Release) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A node while its potential victims come and go, with the filters as they stand then."""
+    """A node in a dry run, with the filters updated for the pods removed and added so far."""
 
     pipeline: Pipeline
     node: NodeState
 
     def removing(self, pod: Pod) -> Trial:
-        """Return the trial without ``pod``."""
+        """Return the dry run without ``pod``."""
         node = self.node.without((pod,))
         return Trial(self.pipeline.removing(pod, node), node)
 
     def adding(self, pod: Pod) -> Trial:
-        """Return the trial with ``pod`` put back."""
+        """Return the dry run with ``pod`` added back."""
         node = self.node.with_pod(pod)
         return Trial(self.pipeline.adding(pod, node), node)
 
     def objection(self) -> Rejection | None:
-        """Say why the preemptor does not fit now, or None if it does."""
+        """Return why the preemptor does not fit now, or None if it does."""
         return self.pipeline.refuse(self.node)
 
 
@@ -150,7 +151,7 @@ def select_victims(
     coverage: Coverage,
     policy: Policy,
 ) -> Candidate | Rejection:
-    """Find who must leave ``node``, or why that cannot help (SelectVictimsOnNode)."""
+    """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode)."""
     potential = policy.victims.sort(
         pod
         for pod in node.pods
@@ -167,8 +168,8 @@ def select_victims(
     groups = group_by_budget(potential, coverage)
     trial, lost_despite_budget = _reprieve(trial, groups.violating)
     trial, lost = _reprieve(trial, groups.others)
-    # Whatever order the policy judged them in: kube-scheduler takes the first for the most
-    # important.
+    # In whatever order the policy reprieves, kube-scheduler takes the first victim for the most
+    # important one.
     victims = tuple(IMPORTANCE.sort((*lost_despite_budget, *lost)))
     if not victims:
         return unresolvable(Code.NO_VICTIM_NEEDED, node.node.name)

@@ -2,12 +2,12 @@
 
 A quantity is a decimal number with a suffix: ``100m``, ``1.5Gi``, ``2e3``, ``+4k``. Upstream keeps
 it as an arbitrary-precision decimal whose smallest step is a nano (10^-9) and rounds *away from
-zero* when less precision is asked for, "under the theory that if you want some resources, you
-should get some". Here a quantity is therefore a plain ``int`` of nanos, so sums are exact, and
-rounding happens once, when a caller asks for whole units or thousandths:
+zero* when less precision is needed, "under the theory that if you want some resources, you should
+get some". Here a quantity is therefore a plain ``int`` of nanos, so sums are exact, and rounding
+happens once, when a caller needs whole units or thousandths:
 
     parse_quantity("0.5m") * 2     ->  1_000_000 nanos
-    milli(1_000_000)               ->  1          (rounding each first would have given 2)
+    milli(1_000_000)               ->  1          (rounding each first would return 2)
 
 Source of the rules: k8s.io/apimachinery/pkg/api/resource (quantity.go, suffix.go).
 """
@@ -27,18 +27,18 @@ _FORM = re.compile(
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)",
     re.ASCII,
 )
-# An exponent beyond this cannot name a resource; upstream's own int32 exponent overflows far later.
+# No resource has an exponent beyond this; upstream's own int32 exponent overflows far later.
 _LARGEST_EXPONENT = 100
 
 
 class QuantityError(ValueError):
-    """A text is not a Kubernetes quantity; the message says which and what was expected."""
+    """A text is not a Kubernetes quantity; the message contains the text and what was expected."""
 
 
 def parse_quantity(text: str) -> int:
     """Return ``text`` in nanos, rounded away from zero to a whole nano.
 
-    Raises QuantityError if it isn't a quantity: empty, a wrong suffix, spaces, no digits.
+    Raise QuantityError if it is not a quantity: empty, a wrong suffix, spaces, no digits.
     """
     match = _FORM.fullmatch(text)
     if match is None or not (match["whole"] or match["part"]):

@@ -1,8 +1,8 @@
-"""The engine as plain loops over nodes: the specification that any faster engine must equal.
+"""The reference engine: plain loops over nodes. Any faster engine must make equal decisions.
 
-``filter_nodes`` is one filtering pass of a scheduling cycle, ``post_filter`` what follows it if no
-node is left: eligibility, potential nodes, a dry run on each of them (all, where kube-scheduler
-samples), the choice, and the message that the pod's event would carry.
+``filter_nodes`` is one filtering pass of a scheduling cycle. ``post_filter`` follows it if no node
+fits: eligibility, potential nodes, a dry run on each of them (on all, where kube-scheduler
+samples), the choice, and the message of the pod's event.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def filter_nodes(
 ) -> FilterDecision:
     """Find the nodes that ``pod`` fits now.
 
-    ``among`` limits the search to nodes so named, each once; names that the snapshot does not know
-    are ignored. Raises OutOfTimeError where ``patience`` ends.
+    ``among`` limits the search to nodes with these names, each once; names that are not in the
+    snapshot are ignored. Raise DeadlineExceededError if ``has_time_left`` returns false.
     """
     pipeline = prepare(pod, snapshot, rules.release, rules.filters)
     nodes = snapshot.nodes if among is None else _known(among, snapshot)
@@ -75,10 +75,10 @@ def filter_leniently(
     among: Collection[str],
     patience: Patience = endless,
 ) -> FilterDecision:
-    """Filter as if the departing pods had left; where that refuses, also as if they stayed.
+    """Filter as if the departing pods had left; if that refuses a node, also as if they stayed.
 
-    Only what is refused both ways is refused, for the reason that holds once they have left. Raises
-    OutOfTimeError where ``patience`` ends.
+    A node is refused only if it is refused both ways, for the reason without the departing pods.
+    Raise DeadlineExceededError if ``has_time_left`` returns false.
     """
     among = _known(among, snapshot)
     near = snapshot.nodes if reach_far(pod, snapshot) else among
@@ -91,7 +91,7 @@ def filter_leniently(
 
 
 def lenient(gone: FilterDecision, there: frozenset[str], among: Collection[str]) -> FilterDecision:
-    """Take ``gone``, but for the nodes that are fit while the departing pods are ``there``."""
+    """Return ``without`` with the nodes added that are ``feasible_with`` the departing pods."""
     fits = there.union(gone.feasible)
     return replace(
         gone,
@@ -108,10 +108,10 @@ def preempt(
     among: Collection[str] | None = None,
     patience: Patience = endless,
 ) -> PreemptionDecision:
-    """Filter, then decide where ``pod`` may be placed at whose cost (see post_filter).
+    """Filter, then find the best node for ``pod`` and its victims there (see post_filter).
 
-    ``among`` limits the nodes that are filtered. Raises OutOfTimeError if ``patience`` ends
-    meanwhile.
+    ``among`` limits the nodes that are filtered. Raise DeadlineExceededError if ``has_time_left``
+    returns false while filtering.
     """
     filtering = filter_nodes(pod, snapshot, rules, among, patience)
     return post_filter(filtering, snapshot, rules, potential, patience)
@@ -124,12 +124,12 @@ def post_filter(
     potential: Collection[str] | None = None,
     patience: Patience = endless,
 ) -> PreemptionDecision:
-    """Decide where a pod that filtering refused may be placed at whose cost.
+    """Find the best node, and the victims there, for a pod that filtering refused.
 
-    ``filtering`` should cover the nodes to try and the pod's nominated node; the message speaks of
-    those it covers. ``potential`` names the nodes to try, instead of those that filtering found
-    resolvable; names that the snapshot does not know are ignored. Where ``patience`` ends, no more
-    of them are tried.
+    ``filtering`` should cover the nodes to try and the pod's nominated node; the message is about
+    those that it covers. ``potential`` names the nodes to try, instead of those that filtering
+    found resolvable; names that are not in the snapshot are ignored. When ``has_time_left`` returns
+    false, no more of them are tried.
     """
     pod, statuses = filtering.pod, filtering.rejected
     if not snapshot.nodes:
@@ -171,9 +171,10 @@ def post_filter(
 
 
 def nominated_status(pod: Pod, statuses: Mapping[str, Rejection], rules: Rules) -> Rejection | None:
-    """Return what filtering said of the nominated node; what it said nothing of may be hopeless.
+    """Return the filter status of the nominated node; from 1.32 on a missing one is unresolvable.
 
-    Without a status is a node that passed kube-scheduler's filters, if then an extender dropped it.
+    Filtering has no status of a node that passed kube-scheduler's filters and that an extender then
+    dropped.
     """
     if pod.nominated_node is None:
         return None
@@ -198,7 +199,7 @@ def _potential(
 ) -> list[str]:
     if given is not None:
         return [name for name in snapshot.nodes if name in given]
-    # A node without a status (it fits, or was never examined) is not tried either.
+    # A node without a status (it fits, or was not filtered) is not tried either.
     return [name for name in snapshot.nodes if name in statuses and statuses[name].resolvable]
 
 
@@ -242,12 +243,12 @@ def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """These functions as an engine; it keeps nothing between decisions."""
+    """These functions as an engine; it keeps no state between decisions."""
 
     rules: Rules = DEFAULT_RULES
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
-        """Need nothing: each decision reads its snapshot."""
+        """Do nothing: each decision reads its snapshot."""
 
     def filter_nodes(
         self,

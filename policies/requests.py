@@ -1,14 +1,14 @@
-"""What a pod asks of its node, summed as kube-scheduler sums it.
+"""The resource requests of a pod, summed as kube-scheduler sums them.
 
 Containers run together, init containers one after another, and restartable init containers
 (sidecars) from their turn to the end. With sidecar S1 before init I1, and app container A:
 
     while I1 runs:   S1 + I1
     afterwards:      S1 + A
-    the pod asks, for each resource, the larger of the two, plus its overhead
+    the pod requests, of each resource, the larger of the two, plus its overhead
 
 Pod-level requests (cpu, memory and huge pages of ``spec.resources``) replace the containers' sum.
-For a pod that runs, what the kubelet reports as allocated or in force may exceed the spec (in-place
+For a running pod, what the kubelet reports as allocated or in force may exceed the spec (in-place
 resize); which of these counts, and when, depends on the release.
 
 Source: PodRequests in k8s.io/component-helpers/resource/helpers.go and NodeInfo in
@@ -25,17 +25,17 @@ from policies.quantity import milli, units
 from policies.upstream import Release, StatusResources
 
 Amounts = Mapping[str, int]
-"""Resource name → nanos (see policies.quantity)."""
+"""Resource name → nanos (see policies.kubernetes.quantity)."""
 
 NONE: Amounts = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequests:
-    """One container: what its spec asks, and what its status reports (None: not reported).
+    """One container: the requests of its spec and of its status (None: not reported).
 
     ``allocated`` is status.allocatedResources, ``actuated`` status.resources.requests, and
-    ``reported`` whether status.resources is there at all.
+    ``reported`` whether status.resources is present at all.
     """
 
     spec: Amounts = field(default_factory=dict)
@@ -47,11 +47,10 @@ class ContainerRequests:
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """A pod's containers, init containers in their order, and what concerns the pod as a whole.
+    """A pod's containers, its init containers in order, and the resources of the pod as a whole.
 
-    ``pod_level`` is spec.resources.requests; ``pod_actuated`` and ``pod_allocated`` what the status
-    says of it; ``resize_infeasible`` that the kubelet cannot grant the resize that the spec asks
-    for.
+    ``pod_level`` is spec.resources.requests; ``pod_actuated`` and ``pod_allocated`` are the same in
+    the status; ``resize_infeasible``: the kubelet cannot grant the resize that the spec requests.
     """
 
     containers: tuple[ContainerRequests, ...] = ()
@@ -67,7 +66,7 @@ Choice = Callable[[ContainerRequests], Amounts]
 
 
 def pod_requests(pod: PodResources, release: Release) -> Resources:
-    """Sum what ``pod`` asks by the rules of ``release``: milliCPU, and whole units of the rest."""
+    """Return the requests of ``pod`` by the rules of ``release``: milliCPU, else whole units."""
     total = dict(_container_requests(pod, release))
     if release.pod_level_requests:
         effective = _pod_level(pod, release)
@@ -76,17 +75,17 @@ def pod_requests(pod: PodResources, release: Release) -> Resources:
 
 
 def spec_total(pod: PodResources) -> Amounts:
-    """Sum what the containers' specs ask for over the pod's life, in nanos, and nothing else."""
+    """Return the requests of the containers' specs alone, over the pod's life, in nanos."""
     return _aggregate(pod, _spec, _spec)
 
 
 def is_pod_level(name: str) -> bool:
-    """Return whether a pod as a whole may ask for a resource (IsSupportedPodLevelResource)."""
+    """Return whether a pod as a whole may request a resource (IsSupportedPodLevelResource)."""
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
 def as_resources(amounts: Amounts) -> Resources:
-    """Round a resource list to what NodeResourcesFit compares; unknown names are left out."""
+    """Round a resource list to the units of NodeResourcesFit; unknown names are left out."""
     return Resources(
         milli_cpu=milli(amounts.get("cpu", 0)),
         memory=units(amounts.get("memory", 0)),
@@ -106,8 +105,8 @@ def is_extended(name: str) -> bool:
 def is_scalar(name: str) -> bool:
     """Return whether a resource is counted by name: extended, huge pages, attachable volumes.
 
-    Source: IsScalarResourceName in pkg/scheduler/util/utils.go. Names are validated by the API
-    server, so only the families are told apart here.
+    Source: IsScalarResourceName in pkg/scheduler/util/utils.go. The API server validates names, so
+    only the families are distinguished here.
     """
     if "/" not in name:
         return name.startswith(("hugepages-", "attachable-volumes-"))

@@ -1,4 +1,4 @@
-"""What a decision follows."""
+"""The rules of a decision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policies.upstream import NEWEST, Release
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A release of kube-scheduler, its in-tree filters, and a policy."""
+    """The release of kube-scheduler, its in-tree filters, and the policy of a decision."""
 
     release: Release = NEWEST
     filters: tuple[Filter, ...] = IN_TREE

@@ -1,6 +1,6 @@
-"""Label selectors as one text: in queries, and in the scale of a workload.
+"""Label selectors in text form (labels.Parse): in queries, and in the scale of a workload.
 
-A list of requirements joined by commas, all of which must hold:
+The text is a list of requirements separated by commas, all of which must hold:
 
     app=web  app==web  app!=web  env in (prod,qa)  env notin (dev)  gpu  !gpu  size>3  size<9
 
@@ -20,7 +20,7 @@ _SETS = {"in": "In", "notin": "NotIn"}
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """Compile a label selector; an empty one accepts everything. Raises SelectorError."""
+    """Compile a label selector; an empty one matches everything. Raise SelectorError if invalid."""
     return LabelSelector(_Parser(text).requirements())
 
 

@@ -1,4 +1,4 @@
-"""Which labels, nodes and taints a selector accepts, compiled once and matched many times.
+"""Label selectors, node selectors and tolerations, compiled once and matched many times.
 
 Three families share one :class:`Requirement`:
 
@@ -31,14 +31,14 @@ NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 
 
 class SelectorError(ValueError):
-    """A selector cannot be compiled; the message says which part and what was expected."""
+    """A selector is invalid; the message contains the invalid part and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One test of one label: ``key operator values``.
+    """One requirement on one label: ``key operator values``.
 
-    ``Gt`` and ``Lt`` compare integers; a label that is absent or no integer fails them.
+    ``Gt`` and ``Lt`` compare integers; a label that is absent or no integer does not match.
     """
 
     key: str
@@ -46,7 +46,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Return whether ``labels`` pass this test."""
+        """Return whether ``labels`` meet this requirement."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -66,24 +66,24 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Requirements that must all hold; none at all accepts every object."""
+    """Requirements that must all hold; without any, the selector matches every object."""
 
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Return whether ``labels`` pass every requirement."""
+        """Return whether ``labels`` meet every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorTerm:
-    """What one term asks of a node's labels and, through ``metadata.name``, of its name."""
+    """The requirements of a term on a node's labels and, with ``metadata.name``, on its name."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
 
     def matches(self, name: str, labels: Labels) -> bool:
-        """Return whether a node called ``name`` with ``labels`` passes; an empty term never does."""
+        """Return whether a node with this name and ``labels`` matches; an empty term never does."""
         if not self.labels and not self.fields:
             return False
         fields = {"metadata.name": name}
@@ -92,7 +92,7 @@ class NodeSelectorTerm:
         )
 
     def named(self) -> frozenset[str] | None:
-        """Return the only node names that can pass, or None if this term names none."""
+        """Return the only node names that can match, or None if this term names none."""
         named = [
             set(r.values) for r in self.fields if r.key == "metadata.name" and r.operator == "In"
         ]
@@ -101,16 +101,16 @@ class NodeSelectorTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelector:
-    """Terms of which one must match; no terms match no node."""
+    """Terms of which one must match; without terms, no node matches."""
 
     terms: tuple[NodeSelectorTerm, ...] = ()
 
     def matches(self, name: str, labels: Labels) -> bool:
-        """Return whether a node called ``name`` with ``labels`` passes some term."""
+        """Return whether a node with this name and ``labels`` matches some term."""
         return any(term.matches(name, labels) for term in self.terms)
 
     def named(self) -> frozenset[str] | None:
-        """Return the only node names that can pass, or None if some term names none.
+        """Return the only node names that can match, or None if some term names none.
 
         An empty set means that every term contradicts itself.
         """
@@ -122,7 +122,7 @@ class NodeSelector:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A node's mark that keeps pods away unless they tolerate it."""
+    """A taint of a node; pods that do not tolerate it are kept away."""
 
     key: str
     value: str
@@ -130,13 +130,13 @@ class Taint:
 
     @property
     def forbids_scheduling(self) -> bool:
-        """Whether new pods are kept away (PreferNoSchedule only discourages)."""
+        """Whether the taint keeps new pods away (PreferNoSchedule only discourages)."""
         return self.effect in ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A pod's permission to ignore taints; empty key or effect stand for any."""
+    """A toleration of taints; an empty key or effect matches any."""
 
     key: str = ""
     operator: str = ""
@@ -144,7 +144,7 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Return whether this toleration covers ``taint``.
+        """Return whether this toleration matches ``taint``.
 
         The numeric operators Gt and Lt (alpha, off by default in every release so far) match
         nothing.
@@ -159,7 +159,7 @@ class Toleration:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """Return the first taint that forbids scheduling and that no toleration covers."""
+    """Return the first taint that forbids scheduling and that no toleration matches."""
     for taint in taints:
         if taint.forbids_scheduling and not any(t.tolerates(taint) for t in tolerations):
             return taint
@@ -167,21 +167,21 @@ def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> T
 
 
 def label_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
-    """Compile one expression of a label selector; raises SelectorError."""
+    """Compile one expression of a label selector. Raise SelectorError if it is invalid."""
     if operator not in LABEL_OPERATORS:
         raise SelectorError(f"{operator!r} is not a valid label selector operator")
     return _requirement(key, operator, values)
 
 
 def node_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
-    """Compile one ``matchExpressions`` entry of a node selector term; raises SelectorError."""
+    """Compile one ``matchExpressions`` entry of a node selector term, or raise SelectorError."""
     if operator not in NODE_OPERATORS:
         raise SelectorError(f"{operator!r} is not a valid node selector operator")
     return _requirement(key, operator, values)
 
 
 def field_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
-    """Compile one ``matchFields`` entry of a node selector term; raises SelectorError."""
+    """Compile one ``matchFields`` entry of a node selector term, or raise SelectorError."""
     if operator not in ("In", "NotIn"):
         raise SelectorError(f"{operator!r} is not a valid field selector operator")
     if len(values) != 1:
@@ -217,7 +217,7 @@ def _check_key(key: str) -> None:
 
 
 def _field_matches(requirement: Requirement, fields: Labels) -> bool:
-    # Field sets answer "" for a field they lack, unlike label sets.
+    # Unlike label sets, field sets return "" for a missing field.
     same = fields.get(requirement.key, "") == requirement.values[0]
     return same if requirement.operator == "In" else not same
 

@@ -1,14 +1,13 @@
-"""Quantities in their one canonical spelling: ``0.5`` is ``500m``, ``1024Ki`` is ``1Mi``.
+"""The canonical form of quantities: ``0.5`` is ``500m``, ``1024Ki`` is ``1Mi``.
 
-The canonical form has no fraction, and the largest suffix that allows it. What was written with a
-binary suffix keeps one, unless it is smaller than 1024 or no whole number; an exponent stays an
-exponent:
+The canonical form has no fraction, and the largest suffix that allows it. A quantity with a binary
+suffix keeps one, unless it is smaller than 1024 or no whole number; an exponent stays an exponent:
 
     1.5Gi  ->  1536Mi          0.5Ki  ->  512
     1.1Gi  ->  1181116006400m  1500   ->  1500       2000  ->  2k
 
-A component that has just read a quantity prints most of them as they were written, and that is
-mostly the canonical form; :func:`as_read` knows the exceptions (``+5`` and ``007`` stay).
+A component that has just decoded a quantity prints most of them as they were written, which is
+mostly the canonical form; :func:`as_decoded` handles the exceptions (``+5`` and ``007`` stay).
 
 Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, scale_int.go).
 """
@@ -39,7 +38,7 @@ _FAST_DIGITS: Final = 18
 
 
 class Format(Enum):
-    """The three ways in which a quantity is written."""
+    """The three formats of a quantity."""
 
     BINARY = "1Ki, 1Mi, …"
     DECIMAL = "1, 1k, 1M, …"
@@ -48,7 +47,7 @@ class Format(Enum):
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """Return a quantity's canonical spelling; raises ValueError (with upstream's words)."""
+    """Return the canonical form of a quantity. Raise ValueError with upstream's message."""
     stripped = text.strip()
     try:
         nanos = parse_quantity(stripped)
@@ -59,7 +58,7 @@ def canonical(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def as_read(text: str) -> str:
-    """Spell a quantity as a component does that has just read it. Raises QuantityError."""
+    """Return a quantity as a component prints it after decoding. Raise QuantityError if invalid."""
     nanos = parse_quantity(text)
     written = format_of(text)
     kept = _binary_is_kept(text) if written is Format.BINARY else _decimal_is_kept(text)
@@ -67,19 +66,19 @@ def as_read(text: str) -> str:
 
 
 def refusal(text: str) -> str:
-    """Say in upstream's words why ``text`` is no quantity."""
+    """Return upstream's error message for a ``text`` that is no quantity."""
     return UNKNOWN_SUFFIX if text and _SCANNED.fullmatch(text) else MALFORMED
 
 
 def format_of(text: str) -> Format:
-    """Tell how a quantity is written."""
+    """Return the format of a quantity."""
     if text.endswith("i"):
         return Format.BINARY
     return Format.EXPONENT if "e" in text or "E" in text[:-1] else Format.DECIMAL
 
 
 def spell(nanos: int, form: Format) -> str:
-    """Return the canonical spelling of an amount of nanos."""
+    """Return the canonical form of an amount of nanos."""
     sign, amount = ("-", -nanos) if nanos < 0 else ("", nanos)
     if form is Format.BINARY and amount >= 1024 * NANOS and not amount % NANOS:
         return sign + _binary(amount // NANOS)
@@ -87,12 +86,12 @@ def spell(nanos: int, form: Format) -> str:
 
 
 def binary(number: int) -> str:
-    """Spell a whole number as amounts of bytes are: 1536Mi."""
+    """Return the canonical form of a number in binary format, as for bytes: 1536Mi."""
     return spell(number * NANOS, Format.BINARY)
 
 
 def decimal(number: int) -> str:
-    """Spell a whole number as counts are: 2k."""
+    """Return the canonical form of a number in decimal format, as for counts: 2k."""
     return spell(number * NANOS, Format.DECIMAL)
 
 
@@ -121,7 +120,7 @@ def _decimal(nanos: int, form: Format) -> str:
 
 
 def _binary_is_kept(text: str) -> bool:
-    """Return whether the spelling stays: few digits, no fraction, and not a multiple of eight."""
+    """Return whether the text is kept: few digits, no fraction, and not a multiple of eight."""
     whole, fraction, suffix = _parts(text)
     exponent = 10 * (_BINARY.index(suffix) + 1)
     spare = 15 - len(whole) - exponent * 3 // 10 - 1
@@ -130,7 +129,7 @@ def _binary_is_kept(text: str) -> bool:
 
 
 def _decimal_is_kept(text: str) -> bool:
-    """Return whether the spelling stays: few digits, none of them to spare, a suffix that fits."""
+    """Return whether the text is kept: few digits, none of them redundant, a suffix that fits."""
     if text == "0":
         return True
     whole, fraction, suffix = _parts(text)
@@ -142,7 +141,7 @@ def _decimal_is_kept(text: str) -> bool:
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """Take a quantity apart: whole digits without leading zeros, fraction, suffix."""
+    """Split a quantity: whole digits without leading zeros, fraction, suffix."""
     match = _PARTS.fullmatch(text)
     assert match is not None
     return match["whole"] or "0", match["fraction"] or "", match["suffix"]

@@ -1,13 +1,13 @@
-"""What the volume and device filters read: a pod's volumes, and the objects that stand behind them.
+"""The objects that the volume and device filters read: a pod's volumes and what they refer to.
 
-A pod names a *claim*; a claim that is bound names a *volume*; the volume says where it can be
-reached, and which CSI driver attaches it under which handle. A *CSI node* says which drivers run on
-a node and how many volumes each may attach there. A *resource claim* is the same idea for devices:
-once it is allocated, its allocation says on which nodes the devices can be used.
+A pod names a *claim*; a bound claim names a *volume*; the volume states on which nodes it is
+accessible, which CSI driver attaches it, and under which handle. A *CSI node* states which drivers
+run on a node and how many volumes each may attach there. A *resource claim* is the same for
+devices: once it is allocated, its allocation states on which nodes the devices can be used.
 
-``Storage`` holds all of these at one moment. What a server does not serve, or serves so that it
-cannot be read, is unknown, which is not the same as absent: a filter that would need it leaves the
-pod unjudged.
+``Storage`` holds all of these at one moment. Objects that a server does not serve, or that cannot
+be decoded, are unknown, which is not the same as absent: a filter that needs such an object does
+not evaluate the pod.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from policies.selectors import NodeSelector
 
 
 class ClaimVolume(NamedTuple):
-    """A volume behind the PersistentVolumeClaim ``claim``; ``ephemeral``: made for the pod."""
+    """A volume of the PersistentVolumeClaim ``claim``; ``ephemeral``: created for the pod."""
 
     claim: str
     ephemeral: bool = False
 
 
 class Disk(NamedTuple):
-    """A volume of an in-tree kind: ``plugin`` is its name, such as ``kubernetes.io/gce-pd``.
+    """A volume of an in-tree plugin: ``plugin`` is its name, such as ``kubernetes.io/gce-pd``.
 
-    ``identity`` is what the kind tells its volumes apart by. ``monitors`` are those of an RBD
-    image: one that two images share makes them the same.
+    ``identity`` identifies the volume within the plugin. ``monitors`` are those of an RBD image:
+    two images that share a monitor are the same.
     """
 
     plugin: str
@@ -41,10 +41,10 @@ class Disk(NamedTuple):
 
 
 class DeviceClaim(NamedTuple):
-    """A pod's reference to the ResourceClaim ``claim``; None as long as that has not been created.
+    """A pod's reference to the ResourceClaim ``claim``; None until that is created.
 
-    ``reference`` is its name within the pod; ``templated`` tells that the claim is made for the pod
-    from a template.
+    ``reference`` is its name within the pod; ``templated``: the claim is created for the pod from a
+    template.
     """
 
     reference: str
@@ -54,24 +54,24 @@ class DeviceClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodStorage:
-    """The volumes of a pod that filters heed, in the order of its spec, and its device claims."""
+    """The volumes of a pod that filters read, in the order of its spec, and its device claims."""
 
     volumes: tuple[ClaimVolume | Disk, ...] = ()
     devices: tuple[DeviceClaim, ...] = ()
 
     @property
     def claims(self) -> tuple[ClaimVolume, ...]:
-        """The volumes behind claims."""
+        """The volumes that refer to claims."""
         return tuple(each for each in self.volumes if isinstance(each, ClaimVolume))
 
     @property
     def lasting_claims(self) -> tuple[str, ...]:
-        """The names of the claims, but for those that were made for the pod alone."""
+        """The names of the claims, without those that were created for the pod alone."""
         return tuple(each.claim for each in self.claims if not each.ephemeral)
 
     @property
     def disks(self) -> tuple[Disk, ...]:
-        """The volumes that the pod itself describes."""
+        """The volumes that the pod spec describes itself."""
         return tuple(each for each in self.volumes if isinstance(each, Disk))
 
 
@@ -79,7 +79,7 @@ NOTHING_STORED = PodStorage()
 
 
 class CsiVolume(NamedTuple):
-    """A volume as its driver knows it; two with the same handle are the same volume."""
+    """A volume as its driver identifies it; two with the same handle are the same volume."""
 
     driver: str
     handle: str
@@ -89,8 +89,8 @@ class CsiVolume(NamedTuple):
 class PersistentVolumeClaim:
     """A claim. ``volume`` is the volume that it names ("" for none).
 
-    ``bound`` tells that the binding is complete, ``lost`` that the volume is gone. ``owner`` is the
-    UID of the object that controls the claim.
+    ``bound``: the binding is complete; ``lost``: the volume no longer exists. ``owner`` is the UID
+    of the object that controls the claim.
     """
 
     namespace: str
@@ -111,7 +111,7 @@ class PersistentVolumeClaim:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """An in-tree volume as its CSI driver sees it; ``volume`` is None if that cannot be said."""
+    """An in-tree volume translated to CSI; ``volume`` is None if it cannot be translated."""
 
     plugin: str
     volume: CsiVolume | None
@@ -120,10 +120,9 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """A volume: the nodes that reach it (None: all), and its zones and regions by label.
+    """A volume: the nodes it is accessible from (None: all), and its zones and regions by label.
 
-    ``csi`` is set for a volume of a CSI driver, ``migration`` for an in-tree one that a driver has
-    taken over.
+    ``csi`` is set for a volume of a CSI driver, ``migration`` for an in-tree one with a CSI driver.
     """
 
     name: str
@@ -135,7 +134,7 @@ class PersistentVolume:
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """A class of volumes; ``waits``: one is bound only when a pod that needs it is scheduled."""
+    """A storage class; ``waits``: volumeBindingMode is WaitForFirstConsumer."""
 
     name: str
     provisioner: str = ""
@@ -144,7 +143,7 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class CsiNode:
-    """The drivers on a node, the most volumes each may attach, and the plugins migrated there."""
+    """The drivers of a node, the volume limit of each, and the plugins migrated there."""
 
     name: str
     drivers: frozenset[str] = frozenset()
@@ -154,7 +153,7 @@ class CsiNode:
 
 @dataclass(frozen=True, slots=True)
 class CsiDriver:
-    """A driver; ``required``: its volumes' pods must not go where it is missing."""
+    """A driver; ``required``: pods with its volumes must not run on nodes without it."""
 
     name: str
     required: bool = False
@@ -162,7 +161,7 @@ class CsiDriver:
 
 @dataclass(frozen=True, slots=True)
 class VolumeAttachment:
-    """That ``driver`` has attached, or is about to attach, a persistent volume to a node."""
+    """An attachment: ``driver`` has attached, or is to attach, a persistent volume to a node."""
 
     name: str
     node: str
@@ -174,7 +173,7 @@ class VolumeAttachment:
 class ResourceClaim:
     """A claim on devices. ``nodes`` are those where its allocation can be used (None: all).
 
-    ``conditional`` tells that the allocated devices have conditions to meet before pods are bound;
+    ``conditional``: the allocated devices have conditions to meet before pods are bound;
     ``reserved_for`` are the UIDs of the pods that may use them.
     """
 
@@ -194,7 +193,7 @@ class ResourceClaim:
 
 
 class Kind(Enum):
-    """A kind of object in the storage, by its plural as the API spells it."""
+    """A kind of object in the storage, by its plural name in the API."""
 
     CLAIMS = "persistentvolumeclaims"
     VOLUMES = "persistentvolumes"
@@ -206,7 +205,7 @@ class Kind(Enum):
 
 
 class Unread(NamedTuple):
-    """An object that is there and cannot be read."""
+    """An object that exists and cannot be decoded."""
 
     kind: Kind
     key: str
@@ -214,9 +213,9 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """All that stands behind pods' volumes and devices, by name or by ``namespace/name``.
+    """The objects behind pods' volumes and devices, by name or by ``namespace/name``.
 
-    ``attachments`` are by node. ``unknown`` are kinds of which nothing could be seen.
+    ``attachments`` are by node. ``unknown`` are the kinds that could not be read at all.
     """
 
     claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
@@ -230,11 +229,11 @@ class Storage:
     unread: frozenset[Unread] = frozenset()
 
     def knows(self, kind: Kind, key: str) -> bool:
-        """Return whether the object's absence would mean that it does not exist."""
+        """Return whether the absence of the object means that it does not exist."""
         return kind not in self.unknown and Unread(kind, key) not in self.unread
 
     def knows_behind(self, claim: PersistentVolumeClaim) -> bool:
-        """Return whether what the claim stands for can be seen: its volume, or else its class."""
+        """Return whether the object behind the claim is known: its volume, or else its class."""
         if claim.volume:
             return self.knows(Kind.VOLUMES, claim.volume)
         return not claim.storage_class or self.knows(Kind.CLASSES, claim.storage_class)
@@ -254,7 +253,7 @@ Stored = (
 
 
 def stored(objects: Iterable[Stored], unknown: Collection[Kind] = ()) -> Storage:
-    """Put loose objects, in any order, into a storage."""
+    """Build a storage from single objects, in any order."""
     things = tuple(objects)
     return Storage(
         claims={each.key: each for each in things if isinstance(each, PersistentVolumeClaim)},
@@ -269,7 +268,7 @@ def stored(objects: Iterable[Stored], unknown: Collection[Kind] = ()) -> Storage
 
 
 def by_node(attachments: Iterable[VolumeAttachment]) -> Mapping[str, tuple[VolumeAttachment, ...]]:
-    """Group attachments by the node that they are on."""
+    """Return the attachments by node."""
     found: dict[str, list[VolumeAttachment]] = {}
     for each in attachments:
         found.setdefault(each.node, []).append(each)

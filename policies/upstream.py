@@ -1,25 +1,25 @@
-"""What differs between Kubernetes releases, as data.
+"""The differences between Kubernetes releases, as data.
 
-Each field of :class:`Release` is one rule that changed; the table below gives the release in which
-it did. Read from the sources of v1.30.12, v1.31.14, v1.32.10, v1.33.6, v1.34.2, v1.35.0, v1.36.0
-and v1.37.0 (pkg/scheduler, component-helpers/resource), with the feature gates' defaults; 1.38
-follows the merged pull requests 135486, 139210, 140999 and 141785.
+Each field of :class:`Release` is one rule that changed; the table below contains the release in
+which it did. Read from the sources of v1.30.12, v1.31.14, v1.32.10, v1.33.6, v1.34.2, v1.35.0,
+v1.36.0 and v1.37.0 (pkg/scheduler, component-helpers/resource), with the feature gates' defaults;
+1.38 follows the merged pull requests 135486, 139210, 140999 and 141785.
 
-What else differs in the sources makes no difference here:
+Other differences in the sources make no difference here:
 
-- *Equal pods.* Up to 1.37 pods of the same priority and start time come in any order; 1.38 orders
+- *Equal pods.* Up to 1.37 pods of the same priority and start time are in any order; 1.38 orders
   them by UID, and so does this engine for every release.
-- *Pods that have not started.* Up to 1.37 the time of each comparison stands in for the missing
-  start, in 1.38 a fixed maximum. Either way they are the newest; among each other they are equal
-  here. (If that maximum lies beyond what int64 nanoseconds hold, 1.38 ranks a node with such
-  victims last where 1.37 ranks it first; that could not be checked and is not followed.)
-- *Equal candidates* are left to chance by all releases; here the node's name decides.
-- *The order of budgets*, which matters since one that is broken spares those after it, is that of a
-  map upstream; here it is that of the snapshot.
+- *Pods that have not started.* Up to 1.37 the missing start is replaced by the time of each
+  comparison, in 1.38 by a fixed maximum. Either way they are the newest; among each other they are
+  equal here. (If that maximum is beyond int64 nanoseconds, 1.38 ranks a node with such victims last
+  where 1.37 ranks it first; that could not be checked and is not followed.)
+- *Equal candidates* are chosen at random by all releases; here the node's name decides.
+- *The order of budgets*, which matters because a violated budget ends the search from 1.37 on, is
+  that of a map upstream; here it is that of the snapshot.
 - *Two spread constraints with the same topology key* share one count up to 1.32. The API server
   admits no two hard ones, nor does kube-scheduler's configuration.
-- *Resources that stand for device claims* (1.36), pod groups, and preemption for the sake of a
-  resize need objects or feature gates that are not followed.
+- *Extended resources backed by device claims* (1.36), pod groups, and preemption for a resize need
+  objects or feature gates that are not followed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from enum import Enum
 
 
 class StatusResources(Enum):
-    """Whether what a running pod reports counts beside what it asked for (in-place resize)."""
+    """Whether the resources in a running pod's status count beside its spec (in-place resize)."""
 
     IGNORED = "spec only"
     PER_CONTAINER = "the larger of both for each container"
@@ -38,21 +38,21 @@ class StatusResources(Enum):
 
 
 class BudgetAfterViolation(Enum):
-    """Whether budgets listed after one that a pod violates are still charged for that pod."""
+    """Whether budgets after the first one that a pod violates still count that pod."""
 
     CHARGED = "all matching budgets are charged"
     SPARED = "the first violated budget ends the search"
 
 
 class EmptySelector(Enum):
-    """What a disruption budget with an empty selector, and a pod without labels, match."""
+    """Which pods a budget with an empty selector matches, and whether unlabelled pods match."""
 
     NOTHING = "an empty selector matches no pod; a pod without labels matches no budget"
     EVERYTHING = "an empty selector matches every pod of the namespace, labelled or not"
 
 
 class TaintReason(Enum):
-    """How an untolerated taint is worded."""
+    """The wording of an untolerated taint."""
 
     NAMED = "node(s) had untolerated taint {key: value}"
     COUNTED = "node(s) had untolerated taint(s)"
@@ -78,20 +78,18 @@ class Release:
     taint_reason: TaintReason
     oversized_is_unresolvable: bool  # a request above allocatable cannot be helped by eviction
     names_unexamined_nodes: bool  # nodes excluded before filtering appear in the message
-    mentions_claims: bool  # a failed preemption's sentence begins with what became of device claims
+    mentions_claims: bool  # a failed preemption's sentence begins with the deallocation result
     announces_placement: bool  # a successful preemption adds its sentence to the message
     budget_after_violation: BudgetAfterViolation
     empty_selector: EmptySelector
-    victimless_candidates: (
-        bool  # an extender may be offered, and may answer, a node without victims
-    )
-    waits_without_status: bool  # a nominated node that filtering gave no status is waited for
-    node_name_limits: bool  # a pod that names its node keeps the others from being examined
+    victimless_candidates: bool  # an extender may receive, and may return, a node without victims
+    waits_without_status: bool  # a pod waits for a nominated node that has no filter status
+    node_name_limits: bool  # for a pod that names its node, other nodes are not evaluated
     claim_in_use_is_of_the_node: bool  # a ReadWriteOncePod claim in use: "node has pod using …"
     volume_affinity_is_a_conflict: bool  # … "had volume node affinity conflict", later reworded
     node_lists_volume_limits: bool  # status.allocatable of a node limits volumes, too
-    attachments_count: bool  # a VolumeAttachment takes a place, whether or not a pod uses it
-    driver_may_be_required: bool  # CSIDriver.spec.preventPodSchedulingIfMissing is heeded
+    attachments_count: bool  # a VolumeAttachment counts, whether or not a pod uses the volume
+    driver_may_be_required: bool  # CSIDriver.spec.preventPodSchedulingIfMissing is followed
     portworx: PortworxMigration
     device_claims: bool  # DynamicResources filters (GA, and on, since 1.34)
     binding_conditions: bool  # an allocated device may have to become ready first
@@ -99,7 +97,7 @@ class Release:
 
 
 class UnknownReleaseError(ValueError):
-    """A version that is not in the table; the message lists those that are."""
+    """A version that is not in the table; the message lists the known ones."""
 
 
 def _release(minor: int) -> Release:
@@ -150,7 +148,7 @@ NEWEST = RELEASES["1.38"]
 
 
 def release(version: str) -> Release:
-    """Return the rules of ``version``: "1.34", "v1.34" or "1.34.2". Raises UnknownReleaseError."""
+    """Return the rules of ``version``: 1.34, v1.34 or 1.34.2. Else raise UnknownReleaseError."""
     minor = ".".join(version.removeprefix("v").split(".")[:2])
     if minor not in RELEASES:
         known = ", ".join(RELEASES)

@@ -1,6 +1,6 @@
-"""What the pod's FailedScheduling event says: why no node fits, then what preemption found.
+"""The message of the FailedScheduling event: why no node fits, then the result of preemption.
 
-Both engines count reasons and leave the words to this module. Sources: FitError.Error in
+Both engines count reasons; this module renders them. Sources: FitError.Error in
 pkg/scheduler/framework/types.go, handleSchedulingFailure in pkg/scheduler/schedule_one.go, and
 pkg/scheduler/framework/preemption.
 """
@@ -23,7 +23,7 @@ from policies.model import Snapshot
 from policies.upstream import Release
 
 NO_NODES = "no nodes available to schedule pods"
-"""kube-scheduler gives up before it filters (ErrNoNodesAvailable in schedule_one.go)."""
+"""The message without any nodes, before filtering (ErrNoNodesAvailable in schedule_one.go)."""
 _PREFIX = "preemption: "
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 
@@ -33,7 +33,7 @@ def unfit(
 ) -> str:
     """Return the event's first sentence: how many of ``nodes`` nodes were refused for which reason.
 
-    A ``conflict``, which no node can heal, stands alone.
+    A ``conflict``, which refuses every node, is the only reason.
     """
     if conflict is not None:
         return f"0/{nodes} nodes are available: {conflict}."
@@ -46,9 +46,10 @@ def unfit(
 
 
 def before_preemption(filtering: FilterDecision, snapshot: Snapshot, release: Release) -> str:
-    """Return what the second sentence begins with if preemption is of no use.
+    """Return the beginning of the second sentence if preemption does not help.
 
-    The PostFilter of device claims comes first; from 1.34 to 1.36 it says what it did, too.
+    The PostFilter of DynamicResources runs first; from 1.34 to 1.36 its result is part of the
+    message.
     """
     return f"{deallocation(filtering, snapshot)}, " if release.mentions_claims else ""
 
@@ -59,7 +60,7 @@ def ineligible(reason: str, first: str) -> str:
 
 
 def placed(best: Candidate, release: Release) -> str:
-    """Return the second sentence for a pod that a place was found for; most releases have none."""
+    """Return the second sentence for a pod with a candidate; most releases have none."""
     if not release.announces_placement:
         return ""
     return (
@@ -71,11 +72,11 @@ def placed(best: Candidate, release: Release) -> str:
 def helpless(
     nodes: int, tried: int, reasons: Mapping[Reason, int], errors: Sequence[str], first: str
 ) -> str:
-    """Return the second sentence where no candidate was found among ``nodes`` nodes.
+    """Return the second sentence if none of ``nodes`` nodes is a candidate.
 
-    ``reasons`` counts why the ``tried`` ones failed; the others were beyond help. ``errors`` are
-    nodes where, against expectation, nobody had to go: these are told and nothing else. Otherwise
-    the sentence begins with ``first``.
+    ``reasons`` counts why the ``tried`` ones failed; preemption could not help on the others.
+    ``errors`` are nodes where, unexpectedly, no victim was needed: with any, the sentence contains
+    only these. Otherwise it begins with ``first``.
     """
     if errors:
         told = sorted(errors)

@@ -1,8 +1,8 @@
-"""What selects pods from outside: Services and the controllers that pods belong to.
+"""The default selector of a pod: its Services and its controller.
 
-kube-scheduler's own topology spread constraints have no selector. The pods that count are those
-that the pod's Services and its controller select together: with a Service for ``app: web`` and a
-ReplicaSet for ``app: web, hash: 5d4``, the pods of that ReplicaSet.
+kube-scheduler's own topology spread constraints have no selector. They count the pods that the
+pod's Services and its controller select together: with a Service for ``app: web`` and a ReplicaSet
+for ``app: web, hash: 5d4``, the pods of that ReplicaSet.
 
 Source: DefaultSelector in pkg/scheduler/framework/plugins/helper/spread.go.
 """
@@ -23,7 +23,7 @@ WORKLOAD_KINDS = (SERVICE, REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
 
 
 class Owner(NamedTuple):
-    """The controller that a pod belongs to; ``kind`` is one of the three that are followed."""
+    """The controller that owns a pod; ``kind`` is one of the three that are followed."""
 
     kind: str
     name: str
@@ -47,7 +47,7 @@ class Workload:
 def default_selector(
     labels: Labels, controller: Owner | None, workloads: Iterable[Workload]
 ) -> LabelSelector:
-    """Put together what the ``workloads`` of a pod's namespace select it by; empty for nothing.
+    """Return the selector that a pod's ``workloads``, all of its namespace, form; or an empty one.
 
     Services count if they match the pod's labels, a controller if the pod names it. Plain maps are
     merged key by key, a ReplicationController's last; expressions are added.

@@ -1,1 +1,1 @@
-"""``advise eviction``: what nodes are heading for, read from a cluster or this machine, and why."""
+"""``advise eviction``: forecasts of pressure on the nodes of a cluster or on this machine."""

@@ -1,14 +1,14 @@
-"""Relief carried out: nodes are cordoned, pods evicted through the Eviction API, and told so.
+"""Execution of relief: cordons nodes, evicts pods through the Eviction API, reports each action.
 
-    201            the pod is on its way
-    429            a disruption budget forbids it for now: told, and tried again after the time that
-                   the server asks for, or five seconds
-    404, 409       it has gone, or another pod has its name by now
-    anything else  told; tried again when the node is looked at again
+    201            the pod terminates
+    429            a disruption budget forbids the eviction for now: reported, and retried after the
+                   time that the server requests, or five seconds
+    404, 409       the pod is gone, or its name belongs to another pod
+    anything else  reported; retried in the next round
 
-One eviction follows another no sooner than the pace allows, whichever nodes they are from. Nobody
-is evicted from a node that could not be closed: what takes a pod's place might come to it again.
-What is done is recorded as Events of the nodes and of the pods.
+The rate limit applies to evictions from all nodes together. No pod is evicted from a node that
+could not be cordoned, because its replacement could be scheduled there again. Actions are recorded
+as Events of the nodes and of the pods.
 
 Source of the calls: pkg/drain of kubectl; the eviction subresource of pods (policy/v1).
 """
@@ -45,10 +45,10 @@ Say = Callable[[Deed], None]
 
 
 class Actor:
-    """Relieves nodes; ``per_minute`` evictions at most, each told to ``say`` when it is done.
+    """Relieves nodes, with at most ``per_minute`` evictions; ``report`` reports each action.
 
-    It remembers what it has done: which nodes it has closed (and will not close again, should
-    somebody open them), which pods it has sent away, and which may not go yet.
+    It keeps track of its actions: the nodes that it has cordoned (and will not cordon again if they
+    are uncordoned), the pods that it has evicted, and the pods whose eviction is blocked.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Actor:
     async def act(
         self, seen: Round, hosts: Mapping[str, Host], terms: Terms, until: float
     ) -> list[Deed]:
-        """Relieve the nodes that need it, as far as the pace allows before ``until`` (monotonic).
+        """Relieve the nodes that need it, as far as the rate allows before ``until`` (monotonic).
 
-        Pods that may not go yet are left out, and told again only when they are tried again.
+        Pods whose eviction is blocked are skipped, and reported again only when they are retried.
         """
         left = replace(terms, most_nodes=max(0, terms.most_nodes - len(self._closed)))
         reliefs = relieve(seen.outlooks, self._bearings(seen), left)
@@ -92,7 +92,7 @@ class Actor:
         return deeds
 
     async def insist(self, until: float) -> list[Deed]:
-        """Try those again that might not go, until all have gone or it is ``until`` (monotonic)."""
+        """Retry blocked evictions, until all have succeeded or it is ``until`` (monotonic)."""
         deeds = []
         while self._blocked:
             at, step = min(self._blocked.values(), key=lambda each: each[0])
@@ -105,7 +105,7 @@ class Actor:
         return deeds
 
     def _bearings(self, seen: Round) -> dict[str, Bearing]:
-        """Add what has been done, and perhaps has not been seen yet."""
+        """Add actions that the cache may not have seen yet."""
         self._note_who_has_gone(seen)
         return {
             node: replace(
@@ -118,7 +118,7 @@ class Actor:
         }
 
     def _note_who_has_gone(self, seen: Round) -> None:
-        """Note up to when measurements may still have in them who has been sent away."""
+        """Record up to which time measurements may include evicted pods."""
         for outlook in seen.outlooks:
             sample = outlook.sync.sample
             there = {pod.uid for pod in sample.pods}
@@ -134,7 +134,7 @@ class Actor:
         return self._clock.monotonic() < at
 
     async def _paced(self, until: float) -> bool:
-        """Wait for the turn of the next eviction; False if that would be too late."""
+        """Wait until the rate allows an eviction; return False if that is after ``until``."""
         if self._next > until:
             return False
         await self._clock.sleep(self._next - self._clock.monotonic())
@@ -187,7 +187,7 @@ def _eviction_of(pod: EvictablePod) -> ObjectPath:
 
 
 def _eviction(pod: EvictablePod) -> bytes:
-    """Return an eviction of this very pod, and of no successor of the same name."""
+    """Return an Eviction of this pod with its UID as precondition."""
     return msgspec.json.encode(
         {
             "apiVersion": "policy/v1",

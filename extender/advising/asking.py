@@ -1,10 +1,10 @@
-"""Kubelets, asked through the API server's proxy: what they measure, and what they were told.
+"""The client for kubelets through the API server's node proxy: stats and configuration.
 
     /api/v1/nodes/NAME/proxy/stats/summary    in each round
     /api/v1/nodes/NAME/proxy/configz          every five minutes
 
-Many are asked at once, but never more than a given number, and none is waited for longer than ten
-seconds. A kubelet that does not tell its configuration is taken to have its defaults.
+The number of concurrent requests is limited, and each request times out after ten seconds. If a
+kubelet's configuration cannot be read, its defaults are assumed.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ CONFIG_SECONDS: Final = 300.0
 
 T = TypeVar("T")
 Told = tuple[bytes, str]
-"""What eviction heeds of a configuration, as JSON, and what is to be noted about it."""
+"""The eviction settings of a configuration, as JSON, and a note about it."""
 
 _NO_CONFIG: Final = b"{}"
 _configs = msgspec.json.Decoder(KubeletConfig)
 
 
 class UnreadError(Exception):
-    """A node cannot be read; the text says why, without the node's name."""
+    """A node cannot be read; the text is the reason, without the node's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a kubelet measures, and what it goes by; ``note`` says what had to be assumed."""
+    """A kubelet's stats and resolved configuration; ``note`` describes what had to be assumed."""
 
     summary: Summary
     plan: Plan
@@ -57,7 +57,7 @@ class Answer:
 
 
 class Kubelets:
-    """The kubelets of one cluster; ``at_once`` is how many are asked at a time."""
+    """The kubelets of one cluster; ``concurrency`` is the number of concurrent requests."""
 
     def __init__(
         self, client: Client, clock: Clock, release: EvictionRelease, at_once: int
@@ -70,7 +70,7 @@ class Kubelets:
         self._plans: dict[tuple[bytes, Layout], Plan] = {}
 
     async def ask(self, node: str) -> Answer:
-        """Ask one kubelet. Raises UnreadError."""
+        """Return the stats and configuration of one kubelet. Raise KubeletReadError."""
         raw = await self._get(node, "stats/summary")
         try:
             name, summary = decode_summary(Document(raw, "stats/summary"))
@@ -84,7 +84,7 @@ class Kubelets:
     async def ask_all(
         self, nodes: Iterable[str], use: Callable[[str, Answer | UnreadError], None]
     ) -> None:
-        """Ask many, and hand each answer on as it comes."""
+        """Query many kubelets, and pass each answer to ``use`` as it arrives."""
 
         async def one(node: str) -> None:
             try:
@@ -95,7 +95,7 @@ class Kubelets:
         await at_most(self._at_once, nodes, one)
 
     def forget_all_but(self, nodes: Iterable[str]) -> None:
-        """Forget what was told by nodes that are no more."""
+        """Drop the cached configurations of nodes that no longer exist."""
         kept = set(nodes)
         self._told = {name: told for name, told in self._told.items() if name in kept}
 
@@ -113,7 +113,7 @@ class Kubelets:
         return told
 
     def _plan(self, config: bytes, layout: Layout) -> Plan:
-        """Return what comes of a configuration; most nodes of a cluster share theirs."""
+        """Return the resolved configuration, which most nodes of a cluster share."""
         plan = self._plans.get((config, layout))
         if plan is None:
             plan = self._plans[config, layout] = self._planned(config, layout)
@@ -140,7 +140,7 @@ class Kubelets:
 
 
 def _abridged(raw: bytes) -> bytes:
-    """Return what eviction heeds of a configuration: the rest may differ from node to node."""
+    """Return the eviction settings of a configuration; the rest may differ from node to node."""
     try:
         return msgspec.json.encode(decode_kubelet_config(Document(raw, "configz")))
     except ManifestError as error:
@@ -148,7 +148,7 @@ def _abridged(raw: bytes) -> bytes:
 
 
 async def at_most(limit: int, things: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Do some work for each of many things, for ``limit`` of them at a time."""
+    """Run ``work`` for each of many things, for ``limit`` of them at a time."""
     left = iter(things)
 
     async def worker() -> None:

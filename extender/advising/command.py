@@ -1,4 +1,4 @@
-"""The command ``advise eviction`` and its options; what it needs is loaded when it is run."""
+"""The command ``advise eviction`` and its options; its imports are deferred until it runs."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def advise_eviction(
     ] = None,
     output: OutputForm = None,
 ) -> None:
-    """Show which nodes are heading for eviction, how soon, and who would go; nothing is changed.
+    """Show which nodes are expected to evict pods, how soon, and which pods.
 
-    Only --cordon-and-evict with --yes changes anything.
+    Nothing is changed unless --cordon-and-evict is combined with --yes.
     """
     from extender.advising.starting import Asked, Here, Relieving, start
     from extender.eviction.flags import KubeletFlags

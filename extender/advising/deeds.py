@@ -1,4 +1,4 @@
-"""What is done for nodes that run short, and what became of it, as values and in words."""
+"""The actions that relieve nodes, and their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECOND: Final = 10**9
 
 
 class Outcome(Enum):
-    """What became of a step."""
+    """The result of an action."""
 
     PLANNED = "planned"
     DONE = "done"
@@ -26,7 +26,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A step, and what became of it."""
+    """A step of a relief, and its result."""
 
     step: Step
     outcome: Outcome
@@ -51,7 +51,7 @@ _VERBS: Final[Mapping[Outcome, str]] = {
 
 
 def because(relief: Relief) -> str:
-    """Say what a node is relieved for."""
+    """Return the reason of a relief."""
     forecast = relief.because
     left = forecast.met_in_ns or 0
     when = f"in {spell_duration(left // _SECOND * _SECOND)}" if left >= _SECOND else "now"
@@ -59,12 +59,12 @@ def because(relief: Relief) -> str:
 
 
 def rehearse(reliefs: Sequence[Relief]) -> list[Deed]:
-    """Return what would be done."""
+    """Return the actions that would be taken."""
     planned = [Deed(step, Outcome.PLANNED) for step in steps_of(reliefs)]
     return [*planned, *refrained(reliefs)]
 
 
 def refrained(reliefs: Sequence[Relief]) -> list[Deed]:
-    """Return the nodes that are left alone."""
+    """Return the nodes that are left alone, as actions."""
     why = "as many nodes are cordoned as --max-nodes allows"
     return [Deed(Step(each), Outcome.REFRAINED, why) for each in reliefs if each.refrained]

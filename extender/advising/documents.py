@@ -1,4 +1,4 @@
-"""What ``advise eviction -o json`` prints."""
+"""The output of ``advise eviction -o json``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SECOND: Final = 10**9
 
 
 class SignalDocument(TypedDict):
-    """A threshold and what its signal observes; amounts in bytes, inodes or processes.
+    """A threshold and the observation of its signal; amounts in bytes, inodes or processes.
 
-    ``above`` is negative if the signal is short. ``perMinute`` is None if there is no trend yet,
-    the times are if nothing points to it.
+    ``above`` is negative if the signal is short. ``perMinute`` is None without a trend; the times
+    are None without a forecast.
     """
 
     threshold: str
@@ -37,7 +37,7 @@ class SignalDocument(TypedDict):
 
 
 class PodDocument(TypedDict):
-    """A pod in the order in which pods go; ``usage`` is None without stats."""
+    """A pod of the ranking, in eviction order; ``usage`` is None without stats."""
 
     pod: str
     priority: int
@@ -47,7 +47,7 @@ class PodDocument(TypedDict):
 
 
 class NodeDocument(TypedDict):
-    """A node: what leads, who goes for it, and what that gives back."""
+    """A node: its leading threshold, the pods to evict for it, and what the eviction regains."""
 
     node: str
     conditions: list[str]
@@ -73,7 +73,7 @@ class UnreadDocument(TypedDict):
 
 
 class DeedDocument(TypedDict):
-    """What was done, or would be."""
+    """An action that was taken, or would be."""
 
     do: str
     node: str
@@ -84,7 +84,7 @@ class DeedDocument(TypedDict):
 
 
 class RoundDocument(TypedDict):
-    """One look at all nodes, the most pressing first."""
+    """One observation of all nodes, the most urgent first."""
 
     at: str
     nodes: list[NodeDocument]
@@ -94,7 +94,7 @@ class RoundDocument(TypedDict):
 
 
 def round_document(seen: Round, deeds: Sequence[Deed] | None = None) -> RoundDocument:
-    """Return the document of a round; without ``deeds`` nothing was to be done about it."""
+    """Return the document of a round; ``actions`` is None if no actions were requested."""
     document: RoundDocument = {
         "at": moment(seen.at_ns),
         "nodes": [_node(each, seen) for each in seen.outlooks],

@@ -18,26 +18,26 @@ from policies.eviction.releases import EvictionRelease
 
 
 class Hosts:
-    """The nodes, by their names; an informer's sink."""
+    """The nodes, by their names; the store of an informer."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Host] = {}
 
     def replace(self, items: Sequence[Host]) -> None:
-        """Take over the whole state."""
+        """Replace all nodes."""
         self.by_name = {each.name: each for each in items}
 
     def upsert(self, item: Host) -> None:
-        """Take over a node."""
+        """Add or update a node."""
         self.by_name[item.name] = item
 
     def remove(self, item: Host) -> None:
-        """Forget a node."""
+        """Remove a node."""
         self.by_name.pop(item.name, None)
 
 
 class Occupants:
-    """The pods, by their nodes; an informer's sink."""
+    """The pods, by their nodes; the store of an informer."""
 
     def __init__(self) -> None:
         self._on: dict[str, dict[str, Occupant]] = {}
@@ -48,19 +48,19 @@ class Occupants:
         return list(self._on.get(node, {}).values())
 
     def replace(self, items: Sequence[Occupant]) -> None:
-        """Take over the whole state."""
+        """Replace all pods."""
         self._on, self._node_of = {}, {}
         for each in items:
             self.upsert(each)
 
     def upsert(self, item: Occupant) -> None:
-        """Take over a pod, wherever it was before."""
+        """Add or update a pod, whichever node it was on."""
         self.remove(item)
         self._node_of[item.key] = item.node
         self._on.setdefault(item.node, {})[item.key] = item
 
     def remove(self, item: Occupant) -> None:
-        """Forget a pod."""
+        """Remove a pod."""
         node = self._node_of.pop(item.key, None)
         if node is not None:
             self._on[node].pop(item.key)
@@ -69,7 +69,7 @@ class Occupants:
 
 
 class Inventory:
-    """What is known of nodes and pods at this moment."""
+    """The current nodes and pods."""
 
     def __init__(self, hosts: Hosts, occupants: Occupants) -> None:
         self._hosts = hosts
@@ -89,17 +89,17 @@ class Inventory:
 async def inventory(
     client: Client, clock: Clock, rng: Random, release: EvictionRelease, node: str | None = None
 ) -> AsyncIterator[Inventory]:
-    """Keep an inventory of all nodes, or of one.
+    """Run the informers of all nodes, or of one.
 
-    Raises ApiError, MalformedError or TransportError if the server refuses or cannot be reached at
-    the beginning; later trouble is waited out.
+    Raise ApiError, MalformedError or TransportError if the server rejects the first requests or
+    cannot be reached; later errors are retried.
     """
     chosen = "" if node is None else f"metadata.name={node}"
     placed = "spec.nodeName!=" if node is None else f"spec.nodeName={node}"
     hosts, occupants = Hosts(), Occupants()
     nothing = Selection(field_selector="metadata.name=")
     for resource in (NODES, PODS):
-        # An informer would try for ever.
+        # An informer would retry without end.
         await client.list(resource, bytes, nothing, resource_version="0")
     of = (client, NODES, decode_host, hosts, clock, rng, Selection(field_selector=chosen))
     nodes = Informer(*of, log=quiet_log())

@@ -1,8 +1,8 @@
-"""The machine that this runs on, looked at as its kubelet does, and at once when it gets short.
+"""Observation of the local machine: periodic, as by its kubelet, and on memory notifications.
 
-Memory is read from the kernel: that of the machine, and that of all pods where their control group
-can be seen. With a cluster at hand the rest comes from the node's kubelet: its configuration, its
-pods and what they use. The kernel is listened to, so that nothing is missed between two rounds.
+Memory is read from the kernel: that of the machine, and that of all pods if their control group is
+visible. With access to a cluster the rest comes from the node's kubelet: its configuration, its
+pods and their usage. Notifications of the kernel trigger a round before the next one is due.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is measured: the machine, or one control group; and all pods, if they have a group."""
+    """The local node: the machine, or one control group; and all pods, if they have a group."""
 
     node: str
     gauge: Gauge
     pods: Gauge | None = None
 
     def measure(self, now_ns: int) -> tuple[MemoryStats, MemoryStats | None]:
-        """Measure both. Raises MeasureError."""
+        """Return both measurements. Raise MemoryReadError."""
         together = None if self.pods is None else self.pods.measure(now_ns)
         return self.gauge.measure(now_ns), together
 
 
 def this_machine(node: str, name: str = MACHINE, proc: Path = PROC) -> Machine:
-    """Return the machine, or the control group called ``name`` in its place. Raises MeasureError."""
+    """Return the local node, or the control group called ``name``. Raise MemoryReadError."""
     pods = _group_of_pods(proc) if name == MACHINE else None
     return Machine(
         node, Gauge(proc, find_group(proc, name)), None if pods is None else Gauge(proc, pods)
@@ -74,7 +74,7 @@ def _group_of_pods(proc: Path) -> Group | None:
 
 
 class LocalRounds:
-    """Looks at one machine, as often as it is told to, and whenever the kernel says so."""
+    """Observes one machine, periodically and on notifications of the kernel."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class LocalRounds:
         self._attention = Attention(ears, machine.gauge.proc, machine.gauge.group)
 
     async def look(self) -> Round:
-        """Measure the memory, and have it told when it changes much. Raises MeasureError."""
+        """Measure memory, and register thresholds with the kernel. Raise MemoryReadError."""
         node, problem = self._machine.node, ""
         answer = Answer(Summary(NodeStats()), self._plan)
         if self._beside is not None:
@@ -122,7 +122,7 @@ class LocalRounds:
         return Round(now_ns, [outlook], {}, {node: notes}, pressures, {node: bearing}, heard)
 
     async def rest(self, seconds: float) -> None:
-        """Return when it is time, or as soon as the kernel says that memory gets short."""
+        """Return after ``seconds``, or as soon as the kernel notifies of memory pressure."""
         self._heard = await self._ears.wait(seconds)
 
     def _there(self, summary: Summary) -> tuple[list[EvictablePod], Bearing]:
@@ -143,7 +143,7 @@ def _levels(plan: Plan, memory: MemoryStats) -> list[int]:
 
 @asynccontextmanager
 async def listening(clock: Clock) -> AsyncIterator[Ears]:
-    """Return ears for as long as they are needed."""
+    """Open a listener, and close it on exit."""
     ears = Ears(clock)
     try:
         yield ears

@@ -1,4 +1,4 @@
-"""What follows a round: nothing, words, or deeds; each shown as it comes."""
+"""The response to a round: nothing, a dry run, or execution; each action is printed immediately."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ from extender.kube.clock import Clock
 from policies.eviction.forestalling import Terms, relieve
 
 UNDONE: Final = 1
-"""The exit code if something was to be done and could not be."""
+"""The exit code if an action failed or remained blocked."""
 
 _SECOND: Final = 10**9
 _FAILURES: Final = frozenset({Outcome.BLOCKED, Outcome.FAILED})
 
 
 class Response(Protocol):
-    """What follows a round."""
+    """The response to a round."""
 
     async def follow(self, seen: Round, until: float) -> None:
-        """Respond to one of many rounds, before the next is due (monotonic)."""
+        """Respond to one of many rounds, before the next is due at ``until`` (monotonic)."""
         ...
 
     async def conclude(self, seen: Round) -> int:
-        """Respond to the only round, and give the exit code."""
+        """Respond to the only round, and return the exit code."""
         ...
 
 
 class Silence:
-    """Nothing is done."""
+    """Prints rounds, without any action."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
     async def follow(self, seen: Round, until: float) -> None:  # noqa: ARG002 - as of Response
-        """Show the round."""
+        """Print the round."""
         self._screen.done(seen, None)
 
     async def conclude(self, seen: Round) -> int:
-        """Show the round."""
+        """Print the round."""
         self._screen.done(seen, None)
         return 0
 
 
 class Rehearsal:
-    """It is said what would be done."""
+    """Prints the actions that would be taken."""
 
     def __init__(self, screen: Screen, terms: Terms) -> None:
         self._screen = screen
         self._terms = terms
 
     async def follow(self, seen: Round, until: float) -> None:  # noqa: ARG002 - as of Response
-        """Say it."""
+        """Print the actions."""
         await self.conclude(seen)
 
     async def conclude(self, seen: Round) -> int:
-        """Say it."""
+        """Print the actions."""
         deeds = rehearse(relieve(seen.outlooks, seen.bearings, self._terms))
         for deed in deeds:
             self._screen.deed(deed)
@@ -69,7 +69,7 @@ class Rehearsal:
 
 
 class Performance:
-    """It is done; what a budget forbids is tried again, in the end for as long as it may help."""
+    """Takes the actions; evictions that a budget blocks are retried."""
 
     def __init__(
         self, screen: Screen, terms: Terms, actor: Actor, known: Inventory, clock: Clock
@@ -81,12 +81,12 @@ class Performance:
         self._clock = clock
 
     async def follow(self, seen: Round, until: float) -> None:
-        """Do what can be done before the next round; that decides anew about the rest."""
+        """Take the actions that are possible before the next round, which decides anew."""
         deeds = await self._actor.act(seen, self._known.hosts, self._terms, until)
         self._screen.done(seen, deeds)
 
     async def conclude(self, seen: Round) -> int:
-        """Do all of it, within the time that was looked ahead."""
+        """Take all actions, with retries, within the time of the forecast."""
         until = self._clock.monotonic() + self._terms.within_ns / _SECOND
         deeds = await self._actor.act(seen, self._known.hosts, self._terms, until)
         deeds += await self._actor.insist(until)
@@ -95,6 +95,6 @@ class Performance:
 
 
 def _undone(deeds: Iterable[Deed]) -> bool:
-    """Return whether something failed, and was not done later."""
+    """Return whether an action failed and no later attempt succeeded."""
     last = {(deed.step.relief.node, deed.step.pod): deed.outcome for deed in deeds}
     return any(outcome in _FAILURES for outcome in last.values())

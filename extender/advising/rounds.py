@@ -1,10 +1,10 @@
-"""One look at all nodes after another, each of them put together with those before.
+"""Rounds of observation of all nodes, each combined with the history of the rounds before.
 
     inventory ─┐
-    kubelets ──┴─> round ──> outlooks, most pressing first; what could not be read, and why
+    kubelets ──┴─> round ──> forecasts, most urgent first; nodes that could not be read
 
-A node whose memory was last measured two minutes ago or longer is one that cannot be read: nothing
-that is said of it would hold. What was read of it before is kept until it can be read again.
+A node whose memory was last measured at least two minutes ago counts as unreadable, because its
+forecast would be unreliable. Its history is kept until it can be read again.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ _SECOND: Final = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was seen at a time: outlooks, most pressing first, and what is to be noted of nodes.
+    """The result of a round: forecasts, most urgent first, and notes on nodes.
 
-    ``unread`` says by node why it could not be read, ``notes`` what else there is to know of it,
-    ``pressures`` which conditions it reports; ``heard`` is what made somebody look before it was
-    time.
+    By node, ``unread`` is why it could not be read, ``notes`` is further information, ``pressures``
+    are the conditions that it reports; ``notifications`` are those that started the round early.
     """
 
     at_ns: int
@@ -50,19 +49,19 @@ class Round:
 
 
 class Watcher(Protocol):
-    """Whoever can be told to look, and rests in between."""
+    """A source of rounds, which waits between them."""
 
     async def look(self) -> Round:
-        """Look once."""
+        """Run one round."""
         ...
 
     async def rest(self, seconds: float) -> None:
-        """Return when it is time to look again: after ``seconds``, or before if need be."""
+        """Return when the next round is due: after ``seconds``, or earlier on a notification."""
         ...
 
 
 class Rounds:
-    """Looks at the nodes of an inventory, as often as it is told to."""
+    """Observes the nodes of an inventory."""
 
     def __init__(self, known: Inventory, kubelets: Kubelets, clock: Clock) -> None:
         self._known = known
@@ -71,11 +70,11 @@ class Rounds:
         self._pasts: dict[str, Past] = {}
 
     async def rest(self, seconds: float) -> None:
-        """Let the time pass."""
+        """Wait for ``seconds``."""
         await self._clock.sleep(seconds)
 
     async def look(self) -> Round:
-        """Look at all nodes once."""
+        """Observe all nodes once."""
         nodes = sorted(self._known.hosts)
         self._pasts = {
             name: past for name, past in self._pasts.items() if name in self._known.hosts
@@ -88,7 +87,7 @@ class Rounds:
 
 
 class _Looking:
-    """A round that is under way."""
+    """A round in progress."""
 
     def __init__(self, known: Inventory, pasts: Mapping[str, Past], now: Callable[[], int]) -> None:
         self._known = known
@@ -101,10 +100,10 @@ class _Looking:
         self._bearings: dict[str, Bearing] = {}
 
     def take(self, node: str, answer: Answer | UnreadError) -> None:
-        """Take what a kubelet answered."""
+        """Add the answer of a kubelet."""
         host = self._known.hosts.get(node)
         if host is None:
-            return  # it has gone while it was asked
+            return  # it was deleted during the request
         if isinstance(answer, UnreadError):
             self._unread[node] = str(answer)
             return
@@ -132,9 +131,9 @@ class _Looking:
 
 
 def measured_as(occupant: Occupant, summary: Summary) -> EvictablePod | None:
-    """Return a pod under the UID that its stats go by; None if it cannot be read.
+    """Return a pod with the UID under which it has stats; None if it cannot be decoded.
 
-    A mirror pod stands for a static pod, whose UID it tells.
+    A mirror pod represents a static pod, whose UID is in its annotation.
     """
     pod = occupant.pod
     if pod is None or not occupant.static_uid or pod.uid in summary.pods:
@@ -143,7 +142,7 @@ def measured_as(occupant: Occupant, summary: Summary) -> EvictablePod | None:
 
 
 def bearing_of(occupants: Iterable[Occupant], *, closed: bool) -> Bearing:
-    """Return what decides of a node beside stats."""
+    """Return the facts about a node's pods that decide besides stats."""
     there = [(each, each.pod.uid) for each in occupants if each.pod is not None]
     return Bearing(
         frozenset(uid for each, uid in there if each.daemon),
@@ -153,7 +152,7 @@ def bearing_of(occupants: Iterable[Occupant], *, closed: bool) -> Bearing:
 
 
 def staleness(node: NodeStats, now_ns: int) -> str:
-    """Say that stats are too old, or nothing."""
+    """Return an error message if stats are too old, "" otherwise."""
     observations = observe(node)
     memory = observations.get(Signal.MEMORY)
     known = [memory] if memory is not None else observations.values()

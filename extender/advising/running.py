@@ -1,4 +1,4 @@
-"""``advise eviction`` as a process: look, show, respond, rest, and look again."""
+"""The process of ``advise eviction``: observe, print, respond, wait, repeat."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ UNREAD: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """What to look at and how often: a node or all of them, seconds from one look to the next.
+    """The options of observation: one node or all of them, and the seconds between rounds.
 
-    ``samples`` are taken before one answer; None goes on and on. ``at_once`` is how many kubelets
-    are asked at a time.
+    ``samples`` is the number of rounds before the answer; None repeats without end. ``concurrency``
+    is the number of concurrent requests to kubelets.
     """
 
     release: EvictionRelease
@@ -49,7 +49,7 @@ class Looking:
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What to do for nodes that run short, ``really`` or only in words."""
+    """The options of relief; without ``execute`` it is a dry run."""
 
     terms: Terms
     per_minute: float
@@ -58,7 +58,7 @@ class Doing:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """What to look at on this machine: a control group, and what its kubelet was told."""
+    """The options of local observation: a control group, and the flags of the kubelet."""
 
     group: str
     flags: KubeletFlags
@@ -67,7 +67,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The time, chance (for jitter alone), and where answers are shown."""
+    """The clock, the randomness (for jitter only), and the output."""
 
     clock: Clock
     rng: random.Random
@@ -77,9 +77,9 @@ class Surroundings:
 async def advise(
     transport: Transport, looking: Looking, doing: Doing | None, around: Surroundings
 ) -> int:
-    """Look at a cluster, and give the exit code.
+    """Observe a cluster, and return the exit code.
 
-    Raises ConfigError for a node that is not there; ApiError, MalformedError or TransportError if
+    Raise ConfigError for a node that does not exist; ApiError, MalformedError or TransportError if
     the server cannot be read.
     """
     client = Client(transport)
@@ -95,9 +95,9 @@ async def advise(
 async def advise_here(
     transport: Transport | None, local: Local, looking: Looking, around: Surroundings
 ) -> int:
-    """Look at this machine, and at what a cluster knows of it; gives the exit code.
+    """Observe this machine, with the data of a cluster if there is one, and return the exit code.
 
-    Raises as :func:`advise` does, MeasureError, and what the kubelet's flags raise.
+    Raise the errors of :func:`advise`, MemoryReadError, and the errors of the kubelet's flags.
     """
     node = looking.node or socket.gethostname()
     machine = this_machine(node, local.group, local.proc)
@@ -117,7 +117,7 @@ async def advise_here(
 async def _known(
     client: Client, looking: Looking, around: Surroundings
 ) -> AsyncIterator[Inventory]:
-    """Keep an inventory; raises ConfigError if the node that was asked for is not in it."""
+    """Run an inventory; raise ConfigError if the node of the options does not exist."""
     of = (client, around.clock, around.rng, looking.release, looking.node)
     async with inventory(*of) as known:
         if looking.node is not None and looking.node not in known.hosts:
@@ -129,7 +129,7 @@ async def _known(
 async def _responding(
     client: Client, known: Inventory, doing: Doing | None, around: Surroundings
 ) -> AsyncIterator[Response]:
-    """Return the response; what it tells as Events has been written in the end."""
+    """Return the response; its Events are written on exit."""
     clock, screen = around.clock, around.screen
     if doing is None:
         yield Silence(screen)
@@ -148,7 +148,7 @@ async def _responding(
 async def _go_round(
     watcher: Watcher, response: Response, looking: Looking, around: Surroundings
 ) -> int:
-    """Look and respond until there have been enough samples, or for ever; gives the exit code."""
+    """Observe and respond for the number of samples, or without end; return the exit code."""
     clock, left = around.clock, looking.samples
     while True:
         due = clock.monotonic() + looking.interval

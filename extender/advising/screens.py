@@ -1,8 +1,8 @@
-"""Where advice is shown: a table, a table that is refreshed, lines, one document, or one a line.
+"""Output formats: a table, a refreshed table, lines, one document, or one document per line.
 
           once               watched, on a terminal    watched, elsewhere
-text      a table            a table, refreshed        a line for each node and round
-json      one document       one document a line       the same
+text      a table            a table, refreshed        a line for each node and round json      one
+document       one document a line       the same
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _SHOWN_DEEDS: Final = 10
 
 
 class Screen(Protocol):
-    """Shows rounds and what is done about them."""
+    """Prints rounds and the actions of their responses."""
 
     def seen(self, seen: Round) -> None:
-        """Show what was seen, before anything is done about it."""
+        """Print a round, before any action."""
         ...
 
     def deed(self, deed: Deed) -> None:
-        """Show what has just been done, or would be."""
+        """Print an action that was just taken, or would be."""
         ...
 
     def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
-        """Show the round as it was left; ``deeds`` is None if nothing was to be done."""
+        """Print the completed round; ``actions`` is None if no actions were requested."""
         ...
 
 
 class TextScreen:
-    """Prints each round as a table of the ``most`` pressing nodes, and then what is done."""
+    """Prints each round as a table of the ``max_nodes`` urgent nodes, followed by the actions."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -56,11 +56,11 @@ class TextScreen:
         self._console.print(str(deed), style="bold", markup=False, highlight=False)
 
     def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
-        """All has been shown."""
+        """Do nothing: everything has been printed."""
 
 
 class LineScreen:
-    """Prints plain lines as they come."""
+    """Prints plain lines."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -74,11 +74,11 @@ class LineScreen:
         _write(str(deed))
 
     def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
-        """All has been shown."""
+        """Do nothing: everything has been printed."""
 
 
 class LiveScreen:
-    """Keeps one table current, with the last things that were done below it."""
+    """Keeps one table current, with the last actions below it."""
 
     def __init__(self, most: int, live: Live) -> None:
         self._most = most
@@ -87,7 +87,7 @@ class LiveScreen:
         self._deeds: list[Deed] = []
 
     def seen(self, seen: Round) -> None:
-        """Show a new table."""
+        """Replace the table."""
         self._last = seen
         self._refresh(seen)
 
@@ -98,20 +98,20 @@ class LiveScreen:
             self._refresh(self._last)
 
     def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
-        """All has been shown."""
+        """Do nothing: everything has been printed."""
 
     def _refresh(self, seen: Round) -> None:
         self._live.update(round_table(seen, self._most, self._deeds), refresh=True)
 
 
 class DocumentScreen:
-    """Prints one document, to be read by people, too."""
+    """Prints one indented document."""
 
     def seen(self, seen: Round) -> None:
-        """Wait for what is done about it."""
+        """Do nothing: the document follows the actions."""
 
     def deed(self, deed: Deed) -> None:
-        """Wait for the rest."""
+        """Do nothing: the document contains all actions."""
 
     def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
         """Print the document."""
@@ -120,13 +120,13 @@ class DocumentScreen:
 
 
 class StreamScreen:
-    """Prints a document a line."""
+    """Prints one document per line."""
 
     def seen(self, seen: Round) -> None:
-        """Wait for what is done about it."""
+        """Do nothing: the document follows the actions."""
 
     def deed(self, deed: Deed) -> None:
-        """Wait for the rest."""
+        """Do nothing: the document contains all actions."""
 
     def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
         """Print the line."""
@@ -134,12 +134,12 @@ class StreamScreen:
 
 
 def once(most: int, *, json: bool) -> AbstractContextManager[Screen]:
-    """Return the screen for one answer."""
+    """Return the printer for a single round."""
     return nullcontext(DocumentScreen() if json else TextScreen(most))
 
 
 def watched(most: int, *, json: bool) -> AbstractContextManager[Screen]:
-    """Return the screen for one answer after another."""
+    """Return the printer for repeated rounds."""
     if json:
         return nullcontext(StreamScreen())
     return _live(most) if sys.stdout.isatty() else nullcontext(LineScreen(most))

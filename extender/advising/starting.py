@@ -1,4 +1,4 @@
-"""From the options of ``advise eviction`` to a run of it: what goes together, and what is meant."""
+"""Completion and validation of the options of ``advise eviction``, and the start of its run."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _PER_MINUTE: Final = 6.0
 _MOST_NODES: Final = 3
 _FAILED: Final = 1
 _COLLECTED: Final = 200_000
-"""New objects from one look for garbage to the next; what a round leaves goes without that."""
+"""New objects between garbage collections; reference counting frees a round's objects."""
 
 _SECOND: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to look at, how often, and how to show it."""
+    """The options of observation and output."""
 
     kubeconfig: Path | None
     server: str | None
@@ -59,7 +59,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Relieving:
-    """What to do about it."""
+    """The flags of relief."""
 
     wanted: bool
     within: str | None
@@ -70,7 +70,7 @@ class Relieving:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Whether this machine is meant, and which part of it."""
+    """The flags of local observation."""
 
     wanted: bool
     cgroup: str | None
@@ -81,7 +81,7 @@ Run = Callable[[Surroundings], Coroutine[Any, Any, int]]
 
 
 def start(asked: Asked, relieving: Relieving, here: Here) -> None:
-    """Run, and exit with the run's code. Raises ConfigError, and what files and flags raise."""
+    """Run, and exit with the run's code. Raise ConfigError, and the errors of files and flags."""
     doing = _doing(relieving)
     looking = _looking(asked, _SAMPLES if doing is None else SURE_READINGS)
     if asked.kubeconfig is not None and asked.server is not None:
@@ -128,9 +128,9 @@ def _here(asked: Asked, looking: Looking, local: Local) -> Run:
 
 
 async def _shown(asked: Asked, looking: Looking, work: Run) -> int:
-    """Work until done; being told to stop is a good end of what is watched."""
+    """Run until done; with --watch, a stop signal ends the run successfully."""
     with _screen(asked) as screen:
-        # Jitter only: nothing that is decided depends on it.
+        # For jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         working = asyncio.create_task(work(Surroundings(SystemClock(), rng, screen)))
         if looking.samples is not None:
@@ -182,7 +182,7 @@ def _doing(relieving: Relieving) -> Doing | None:
 
 
 def _duration(flag: str, text: str) -> int:
-    """Read a time above zero, in nanoseconds. Raises ConfigError."""
+    """Parse a duration above zero, in nanoseconds. Raise ConfigError."""
     try:
         found = parse_duration(text)
     except ValueError as error:
@@ -193,6 +193,6 @@ def _duration(flag: str, text: str) -> int:
 
 
 def _fail(problem: str) -> NoReturn:
-    """Say in one line what went wrong, and exit with 1."""
+    """Print an error in one line, and exit with 1."""
     say(" ".join(problem.split()))
     sys.exit(_FAILED)

@@ -1,4 +1,4 @@
-"""Outlooks for people: tables of the most pressing nodes, or a line for each."""
+"""Node forecasts as text: tables of the most urgent nodes, or one line per node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from policies.eviction.ranking import Standing, steps
 from policies.eviction.signals import Signal
 
 _COPIED: Final = (Signal.CONTAINER_FS, Signal.CONTAINER_FS_INODES)
-"""Signals whose thresholds are those of another filesystem, which is shown."""
+"""Signals whose thresholds are copies of those of another filesystem, which is shown."""
 
 _SHOWN_PODS: Final = 10
 _SHOWN_UNREAD: Final = 20
@@ -28,7 +28,7 @@ _SECOND: Final = 10**9
 
 
 def round_table(seen: Round, most: int, deeds: Sequence[Deed] = ()) -> RenderableType:
-    """Show the ``most`` pressing nodes of a round, and whatever could not be read."""
+    """Return a table of the ``max_nodes`` urgent nodes of a round, and of the unreadable ones."""
     nodes, alone = seen.outlooks[:most], len(seen.outlooks) == 1
     parts = [_node(each, seen) if alone or each.heads else _calm(each, seen) for each in nodes]
     parts.extend(Text(line) for line in (*seen.heard, *_rest(seen, most)))
@@ -38,7 +38,7 @@ def round_table(seen: Round, most: int, deeds: Sequence[Deed] = ()) -> Renderabl
 
 
 def round_lines(seen: Round, most: int) -> Iterator[str]:
-    """Return a round in plain lines: one for each threshold that leads on the most pressing nodes."""
+    """Yield a round as plain lines: the leading threshold of each of the most urgent nodes."""
     at = moment(seen.at_ns // _SECOND * _SECOND)
     yield from (f"{at} {line}" for line in seen.heard)
     for outlook in seen.outlooks[:most]:
@@ -77,7 +77,7 @@ def _distance(forecast: Forecast) -> str:
 
 
 def _node(outlook: Outlook, seen: Round) -> RenderableType:
-    """Show all there is to know of a node."""
+    """Return all details of a node."""
     parts: list[RenderableType] = [Text(_headline(outlook, seen), style="bold")]
     if outlook.forecasts:
         parts.append(_signals(outlook))
@@ -88,7 +88,7 @@ def _node(outlook: Outlook, seen: Round) -> RenderableType:
 
 
 def _calm(outlook: Outlook, seen: Round) -> RenderableType:
-    """Show a node that is heading for nothing."""
+    """Return one line about a node without a forecast of pressure."""
     leading = outlook.leading
     distance = "" if leading is None else f"; {leading.threshold}: {_distance(leading)}"
     said = seen.notes.get(outlook.node, ())

@@ -1,4 +1,4 @@
-"""Amounts, times and distances as people read them."""
+"""Formatting of amounts, durations and trends."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHARES: Final = 10**6
 
 
 def amount(signal: Signal, number: int) -> str:
-    """Spell an amount that a signal observes to three digits: ``1.21Gi``, ``-740Mi``, ``6.5M``."""
+    """Format an amount of a signal with three digits: ``1.21Gi``, ``-740Mi``, ``6.5M``."""
     return rounded(number, 1024, _UNITS) if signal in BYTES else rounded(number, 1000, _COUNTS)
 
 
 def rounded(number: int, base: int, units: Sequence[str]) -> str:
-    """Spell a number to three digits, rounded towards zero; ``base`` is from unit to unit."""
+    """Format a number with three digits, rounded towards zero; units differ by ``base``."""
     unit, left = 0, abs(number)
     while left >= 1000 * base**unit and unit < len(units) - 1:
         unit += 1
@@ -38,18 +38,18 @@ def rounded(number: int, base: int, units: Sequence[str]) -> str:
 
 
 def lasting(nanoseconds: int) -> str:
-    """Spell a time in whole seconds."""
+    """Format a duration in whole seconds."""
     return spell_duration(nanoseconds // _SECOND * _SECOND)
 
 
 def bar(forecast: Forecast) -> str:
-    """Draw how much of what could be above a threshold is: empty once it is met."""
+    """Return a bar of the margin above a threshold; empty once the threshold is met."""
     full = -(-forecast.share * _BAR // _SHARES)
     return "█" * full + "░" * (_BAR - full)
 
 
 def rate(signal: Signal, trend: Trend | None) -> str:
-    """Spell a trend."""
+    """Format a trend."""
     if trend is None:
         return ""
     change = trend.per_minute
@@ -59,7 +59,7 @@ def rate(signal: Signal, trend: Trend | None) -> str:
 
 
 def time_left(forecast: Forecast) -> str:
-    """Spell how long until a threshold is met, and acted on."""
+    """Format the time until a threshold is met, and acted on."""
     met_in, acts_in = forecast.met_in_ns, forecast.acts_in_ns
     if met_in is None or acts_in is None:
         return ""
@@ -70,7 +70,7 @@ def time_left(forecast: Forecast) -> str:
 
 
 def headline(outlook: Outlook, pressures: Sequence[str]) -> str:
-    """Say in one line where a node is heading that reports these pressures."""
+    """Return a node, the pressures that it reports, and its forecast in one line."""
     under = f" under {', '.join(pressures)}" if pressures else ""
     return f"{outlook.node}{under}{_where(outlook)}"
 
@@ -92,7 +92,7 @@ def _where(outlook: Outlook) -> str:
 
 
 def notes(outlook: Outlook) -> Iterator[str]:
-    """Say what a node would do before any pod has to go, and what evicting the first regains."""
+    """Yield the node-level reclaim before an eviction, and what evicting the first pod regains."""
     leading, first = outlook.leading, outlook.first
     if leading is None or not outlook.heads:
         return

@@ -1,1 +1,1 @@
-"""``explain evict``: whom a kubelet would evict, read from files, and why."""
+"""``explain evict``: which pods a kubelet would evict, decided from files, and why."""

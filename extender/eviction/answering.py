@@ -1,4 +1,4 @@
-"""What ``explain evict`` is asked, and its answers: of a node, or of a scenario."""
+"""The query of ``explain evict`` and its explanations: of a node, or of a scenario."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class NodeAnswer:
     rounds: Sequence[Sync]
 
     def document(self) -> EvictDocument:
-        """Return the answer for programs."""
+        """Return the JSON document."""
         return evict_document(self.rounds)
 
     def table(self) -> RenderableType:
-        """Return the answer for people."""
+        """Return the table."""
         return evict_table(self.node, self.rounds)
 
 
@@ -63,23 +63,26 @@ class ScenarioAnswer:
     played: Sequence[Played]
 
     def document(self) -> ScenarioDocument:
-        """Return the answer for programs."""
+        """Return the JSON document."""
         return scenario_document(self.played)
 
     def table(self) -> RenderableType:
-        """Return the answer for people."""
+        """Return the table."""
         return scenario_table(self.played)
 
 
 def answer(question: Question) -> NodeAnswer | ScenarioAnswer:
-    """Answer. Raises ConfigError for options that do not go together, and what files raise."""
+    """Return the explanation of a query.
+
+    Raise ConfigError if options exclude each other, and the errors of reading files.
+    """
     if question.scenario is not None:
         _nothing_beside_a_scenario(question)
         scenario = load_scenario(question.scenario, question.release)
         return ScenarioAnswer(play_scenario(scenario))
     if not question.cluster or question.node is None or not question.summaries:
         raise ConfigError("explain evict needs --cluster, --node and --summary, or --scenario")
-    # The flags first: what is wrong with them is said whatever the files hold.
+    # Check the flags first, so that their errors do not depend on the files.
     question.flags.configuration(Layout(), question.release)
     files = load_node(question.cluster, question.summaries, question.node, question.release)
     layout = _layout(question.layout) or infer_layout(files.samples[-1].node)

@@ -72,7 +72,7 @@ def explain_evict(
     now: Now = None,
     output: OutputForm = None,
 ) -> None:
-    """Show whom the kubelet would evict from a node that runs short, in which order, and why."""
+    """Show which pods the kubelet would evict from a node under pressure, and in which order."""
     rules = eviction_release(release(upstream or NEWEST.name))
     flags = KubeletFlags(
         kubelet_config, eviction_hard, eviction_soft, grace_period, minimum_reclaim

@@ -1,4 +1,4 @@
-"""The rounds of one kubelet over samples of its stats, explained."""
+"""Explanation of one kubelet's rounds over samples of its stats."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from policies.eviction.ranking import steps
 from policies.eviction.stats import Summary
 
 LAYOUTS = {"one": ONE_FILESYSTEM, "dedicated-imagefs": DEDICATED_IMAGES, "split": SPLIT}
-"""Layouts by the names that people give them."""
+"""Layouts by their names on the command line."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EvictionDocument(TypedDict):
-    """A pod that goes."""
+    """A pod that is evicted."""
 
     pod: str
     gracePeriodSeconds: int
@@ -33,7 +33,7 @@ class EvictionDocument(TypedDict):
 
 
 class StepDocument(TypedDict):
-    """Why one pod stands right ahead of another."""
+    """The criterion that ranks a pod directly ahead of another."""
 
     pod: str
     ahead_of: str
@@ -41,7 +41,7 @@ class StepDocument(TypedDict):
 
 
 class SampleDocument(TypedDict):
-    """One round in short."""
+    """The summary of one round."""
 
     at: str
     conditions: list[str]
@@ -49,7 +49,7 @@ class SampleDocument(TypedDict):
 
 
 class EvictDocument(TypedDict):
-    """What ``explain evict -o json`` prints: the last round, and all rounds in short."""
+    """The output of ``explain evict -o json``: the last round, and a summary of all rounds."""
 
     thresholdsMet: list[str]
     conditions: list[str]
@@ -65,11 +65,11 @@ class EvictDocument(TypedDict):
 
 
 def play(plan: Plan, files: NodeFiles, now_ns: int | None) -> list[Sync]:
-    """Let a kubelet see the samples one after another; the pods stay as they are.
+    """Run one round per sample; the pods are the same in all rounds.
 
-    The time of a round is the latest that its stats were measured at, but never before the round
-    before; without any, an interval after it. The last round is at ``now_ns``, if that is given.
-    Cleaning the node up frees nothing.
+    The time of a round is the latest time of its stats, but never before the previous round;
+    without times, it is an interval after the previous round. The last round is at ``now_ns``, if
+    set. Node-level reclaim frees nothing.
     """
     state, rounds, at = State(), list[Sync](), 0
     for sample in files.samples:
@@ -104,12 +104,12 @@ def evict_document(rounds: Sequence[Sync]) -> EvictDocument:
 
 
 def layout_name(layout: Layout) -> str:
-    """Return the name of a layout, as it can be asked for."""
+    """Return the command-line name of a layout."""
     return next(name for name, known in LAYOUTS.items() if known == layout)
 
 
 def moment(nanoseconds: int) -> str:
-    """Write a time as Kubernetes does."""
+    """Format a time as Kubernetes does."""
     written = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
     return written.isoformat().replace("+00:00", "Z")
 

@@ -19,7 +19,7 @@ from policies.eviction.stats import Summary
 
 @dataclass(frozen=True, slots=True)
 class NodeFiles:
-    """What the files say of one node: its active pods, and its stats in the order of the files."""
+    """The data of one node: its active pods, and its stats in the order of the files."""
 
     pods: tuple[EvictablePod, ...]
     samples: tuple[Summary, ...]
@@ -30,7 +30,7 @@ def load_node(
 ) -> NodeFiles:
     """Read the pods that are bound to ``node`` and have not ended, and its summaries.
 
-    Raises ManifestError, also for a pod of this node that cannot be read, and UnknownNodeError.
+    Raise ManifestError, also for a pod of this node that cannot be decoded, and UnknownNodeError.
     """
     samples = tuple(sample for path in summaries for sample in _samples(path, node))
     manifests = [manifest for path in cluster for manifest in read_manifests(path)]
@@ -77,9 +77,10 @@ def _pod(
 
 
 def _known_as(pod: EvictablePod, manifest: Manifest, measured: set[str]) -> EvictablePod:
-    """Return the pod the UID that its stats go by.
+    """Return the pod with the UID under which it has stats.
 
-    A mirror pod stands for a static pod, whose UID it tells; one written by hand may have none.
+    A mirror pod represents a static pod, whose UID is in its annotation; a pod from a hand-written
+    file may have no UID.
     """
     uid = static_uid(manifest.raw)
     if uid in measured and pod.uid not in measured:

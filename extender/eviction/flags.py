@@ -1,9 +1,9 @@
-"""What is told of a kubelet on the command line, in the form that its own flags take.
+"""The kubelet's eviction flags on the command line, in the syntax of the kubelet's own flags.
 
     --eviction-hard memory.available<500Mi,nodefs.available<10%
     --grace-period memory.available=1m30s
 
-A flag replaces what the configuration file says of the same, as a whole.
+A flag replaces the whole map of the same name in the configuration file.
 
 Source: LangleSeparatedMapStringString and MapStringString in k8s.io/component-base/cli/flag.
 """
@@ -35,7 +35,7 @@ _BOUNDS: Final = ("evictionHard", "evictionSoft")
 
 @dataclass(frozen=True, slots=True)
 class KubeletFlags:
-    """The flags as they were given, each possibly several times; None if not at all."""
+    """The flags, each possibly given several times; None if not set."""
 
     config: str | None = None
     eviction_hard: Sequence[str] | None = None
@@ -44,7 +44,7 @@ class KubeletFlags:
     minimum_reclaim: Sequence[str] | None = None
 
     def read(self) -> KubeletConfig:
-        """Read the configuration file, and lay the flags over it. Raises its errors."""
+        """Read the configuration file, and apply the flags. Raise ConfigError or ManifestError."""
         base = KubeletConfig() if self.config is None else _config_in(self.config)
         given = {
             "eviction_hard": _pairs("evictionHard", self.eviction_hard, "<"),
@@ -57,7 +57,7 @@ class KubeletFlags:
         )
 
     def configuration(self, layout: Layout, release: EvictionRelease) -> Configuration:
-        """Return what the kubelet makes of it. Raises ConfigError, or ManifestError of the file."""
+        """Return the eviction configuration. Raise ConfigError, or ManifestError for the file."""
         try:
             return self.read().configuration(layout, release)
         except ThresholdError as error:
@@ -85,7 +85,7 @@ def _config_in(path: str) -> KubeletConfig:
 
 
 def _pairs(field: str, texts: Iterable[str] | None, separator: str) -> dict[str, str] | None:
-    """Read ``key<value,…``; of a key that is given twice, the last value counts."""
+    """Parse ``key<value,…``; the last value of a repeated key counts."""
     if texts is None:
         return None
     found: dict[str, str] = {}

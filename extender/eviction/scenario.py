@@ -1,6 +1,6 @@
-"""A scenario played: what a kubelet does in each step, and whom it admits after it.
+"""Scenarios: the round of a kubelet in each step, and the pods that it admits after it.
 
-Clocks start at 0. Pods that were evicted stay, as if nobody had carried it out.
+Clocks start at 0. Evicted pods stay in the scenario, as if the eviction had not been carried out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from policies.eviction.stats import Summary
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: how much later it is, what is measured, and who is there from then on."""
+    """One step: the time that passes, the stats, and the pods from then on."""
 
     advance_ns: int
     summary: Summary | None
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A kubelet, its pods, who asks for admission, and what happens."""
+    """A kubelet's configuration, its pods, the pods to admit, and the steps."""
 
     configuration: Configuration
     pods: tuple[EvictablePod, ...]
@@ -40,7 +40,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A step that was played: the whole round, what was cleaned up, and who is admitted then."""
+    """The result of a step: the round, the reclaim actions, and the admission of pods after it."""
 
     sync: Sync
     reclaimed: tuple[Reclaim, ...]
@@ -48,7 +48,7 @@ class Played:
 
 
 class EvictedDocument(TypedDict):
-    """A pod that goes in a step."""
+    """A pod that is evicted in a step."""
 
     pod: str
     gracePeriodSeconds: int
@@ -57,7 +57,7 @@ class EvictedDocument(TypedDict):
 
 
 class ReclaimDocument(TypedDict):
-    """What the node cleaned up in a step."""
+    """The reclaim actions of the node in a step."""
 
     imageGC: bool
     containerGC: bool
@@ -71,19 +71,19 @@ class _Round(TypedDict):
 
 
 class StepDocument(_Round, total=False):
-    """What one step came to; ``error`` is there only if it failed."""
+    """The result of one step; ``error`` is only present if it failed."""
 
     error: str
 
 
 class ScenarioDocument(TypedDict):
-    """What ``explain evict --scenario`` prints."""
+    """The output of ``explain evict --scenario``."""
 
     steps: list[StepDocument]
 
 
 def play_scenario(scenario: Scenario) -> list[Played]:
-    """Play all steps."""
+    """Run all steps."""
     return list(_played(scenario))
 
 

@@ -1,4 +1,4 @@
-"""A scenario: a kubelet's configuration, its pods, and what it measures step by step.
+"""The format of scenario files: a kubelet's configuration, its pods, and its stats step by step.
 
 ::
 
@@ -10,9 +10,9 @@
     steps:
     - {advanceSeconds: 0, summary: {node: ..., pods: [...]}}
 
-``advanceSeconds`` pass before a step's round. ``summaryAfterGC`` is measured once the node has
-cleaned up, ``pods`` replace those before, and ``podsToAdmit`` ask for admission after each round. A
-step without a summary is one in which no stats are to be had.
+``advanceSeconds`` pass before a step's round. ``summaryAfterGC`` are the stats after node-level
+reclaim, ``pods`` replace the previous pods, and ``podsToAdmit`` request admission after each round.
+A step without a summary has no stats.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Config(Struct, rename="camel"):
 
 
 class _Step(Struct):
-    advanceSeconds: Seconds = 0  # noqa: N815 - the key as the document writes it
+    advanceSeconds: Seconds = 0  # noqa: N815 - the key of the document
     summary: SummaryShape | None = None
     summaryAfterGC: SummaryShape | None = None  # noqa: N815
     pods: list[msgspec.Raw] | None = None
@@ -83,7 +83,7 @@ _scenarios = msgspec.json.Decoder(_Document)
 
 
 def load_scenario(path: str, release: EvictionRelease) -> Scenario:
-    """Read a scenario. Raises ManifestError."""
+    """Read a scenario. Raise ManifestError."""
     documents = read_documents(path)
     if len(documents) != 1:
         raise ManifestError(f"{path}: holds {len(documents)} documents; expected exactly one")
@@ -91,7 +91,7 @@ def load_scenario(path: str, release: EvictionRelease) -> Scenario:
 
 
 def decode_scenario(document: Document, release: EvictionRelease) -> Scenario:
-    """Read a scenario from its document. Raises ManifestError."""
+    """Decode a scenario from its document. Raise ManifestError."""
     shape = document_as(_scenarios, document)
     gated = release.gated(shape.config.feature_gates or {})
 

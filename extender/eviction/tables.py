@@ -1,4 +1,4 @@
-"""Evictions as tables for people: what runs short, who goes in which order, and why."""
+"""Evictions as tables: thresholds, the ranking of pods, and its criteria."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN_PODS = 40
 
 
 def evict_table(node: str, rounds: Sequence[Sync]) -> RenderableType:
-    """Show the last round: its thresholds, the pods in the order in which they go, what is said."""
+    """Return the last round as a table: thresholds, pods in eviction order, messages."""
     last = rounds[-1]
     parts: list[RenderableType] = [Text(_headline(node, last), style="bold")]
     if last.plan.configuration.thresholds:
@@ -36,7 +36,7 @@ def evict_table(node: str, rounds: Sequence[Sync]) -> RenderableType:
 
 
 def scenario_table(played: Sequence[Played]) -> RenderableType:
-    """Show what each step came to."""
+    """Return the result of each step as a table."""
     table = _table("step", "at", "conditions", "cleaned up", "goes", "admitted")
     for number, each in enumerate(played):
         sync = each.sync

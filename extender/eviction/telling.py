@@ -1,4 +1,4 @@
-"""What a round came to, in sentences: why nobody goes, and what an answer rests on."""
+"""The result of a round in sentences: why no pod is evicted, and what the result depends on."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SENTENCES: Final[Mapping[Outcome, str]] = {
 
 
 def message(sync: Sync) -> str:
-    """Return the message of the pod that goes, as the kubelet words it; or why nobody goes."""
+    """Return the kubelet's message for the evicted pod; or why no pod is evicted."""
     if sync.evictions:
         return sync.evictions[0].message
     return sync.refusal or "; ".join((*_why_nobody(sync), *_unobserved(sync)))
 
 
 def notes(sync: Sync) -> list[str]:
-    """Tell what else there is to know: what is waited for, not measured, or done before."""
+    """Return notes on a round: grace periods, stale or missing observations, node-level reclaim."""
     found = [*_waiting(sync), *_stale(sync), *_unobserved(sync)]
     if sync.outcome in (Outcome.EVICTED, Outcome.EMPTY, Outcome.ALL_CRITICAL):
         found.extend(_reclaimed(sync))

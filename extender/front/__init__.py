@@ -1,1 +1,1 @@
-"""The extender's front door: sockets, certificates, and who may come in for how long."""
+"""Secure serving: sockets, certificates, client authorization, and connection limits."""

@@ -1,8 +1,8 @@
-"""Who may ask what, where clients are known by their certificates.
+"""Authorization of clients by their certificates.
 
-Probes are open: a kubelet asks without a certificate, and learns no more than whether we are ready.
-Everything else is for those whom the configuration allows: a client is called by its certificate's
-common name, as Kubernetes calls users, and by its DNS names and URIs.
+Probes need no certificate: a kubelet sends none, and learns only whether the server is ready. All
+other paths are for the clients that the configuration allows. The names of a client are its
+certificate's common name, as for users in Kubernetes, and its DNS names and URIs.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 
 
 class Doorkeeper:
-    """Lets clients in by their certificates; by default all that have one."""
+    """Authorizes clients by their certificates; by default all that have one."""
 
     def __init__(self, allowed_names: Iterable[str] = ()) -> None:
         self._allowed = frozenset(allowed_names)
 
     def objection(self, path: str, certificate: Mapping[str, Any] | None) -> str:
-        """Say why a client may not ask for ``path``, "" if it may.
+        """Return why a client may not request ``path``, "" if it may.
 
-        ``certificate`` is what Python tells of a verified one; None or empty without any.
+        ``certificate`` is a verified one as Python decodes it; None or empty if there is none.
         """
         if path in OPEN_PATHS:
             return ""
@@ -35,7 +35,7 @@ class Doorkeeper:
 
 
 def names_of(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Return the names of a verified certificate, as :meth:`ssl.SSLSocket.getpeercert` tells it."""
+    """Yield the names of a certificate in the form of :meth:`ssl.SSLSocket.getpeercert`."""
     for part in certificate.get("subject", ()):
         yield from (value for key, value in part if key == "commonName")
     for kind, value in certificate.get("subjectAltName", ()):

@@ -1,8 +1,8 @@
-"""What a server shows its clients, read from files and tried before it is used.
+"""Serving certificates, loaded from files and validated before they are used.
 
-A certificate is tried by a handshake in memory, with a client that trusts nothing but it. So what
-is put to use is known to be read, to go with its key, and to be good for serving; and the client
-tells until when it is valid, which Python's own library tells of a peer only.
+A certificate is validated by a handshake in memory, with a client that trusts only this
+certificate. So a certificate in use is known to be readable, to match its key, and to be valid for
+serving. The client also yields the validity period, which Python's ssl returns for a peer only.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Final
 
 from extender.config import Tls
 
-# X509_V_FLAG_NO_CHECK_TIME: whether it is valid now is asked of our own clock.
+# X509_V_FLAG_NO_CHECK_TIME: the validity period is compared with our own clock.
 _ANY_TIME: Final = 0x200000
 _MOST_MESSAGES: Final = 10
 
 
 class CertificateError(Exception):
-    """A file of certificates is of no use; the text names key, file and what was expected."""
+    """A certificate file is not usable; the text names field, file and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The bytes of a certificate's files; equal as long as nothing is rotated."""
+    """The bytes of the certificate files; equal until a file is rotated."""
 
     certificate: bytes
     key: bytes
@@ -34,7 +34,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A context to serve with, and when its certificate begins and ends, in epoch seconds."""
+    """An SSL context for serving, and its certificate's validity period in epoch seconds."""
 
     context: ssl.SSLContext
     begins: int
@@ -42,7 +42,7 @@ class Identity:
 
 
 def read_material(tls: Tls) -> Material:
-    """Read the files. Raises CertificateError."""
+    """Read the files. Raise CertificateError."""
     return Material(
         _bytes("tls.certificate", tls.certificate),
         _bytes("tls.key", tls.key),
@@ -51,9 +51,9 @@ def read_material(tls: Tls) -> Material:
 
 
 def identity(tls: Tls, now: float) -> Identity:
-    """Load the files for serving, and try them; ``now`` is in epoch seconds.
+    """Load the files for serving, and validate them; ``now`` is in epoch seconds.
 
-    Raises CertificateError.
+    Raise CertificateError.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.set_alpn_protocols(["http/1.1"])
@@ -91,14 +91,14 @@ def _bytes(key: str, path: str) -> bytes:
 
 
 def _ask_for_certificates(context: ssl.SSLContext, path: str) -> None:
-    """Ask clients for certificates; kubelets that probe have none, so it is no condition yet."""
+    """Request client certificates; they are optional, since kubelets that probe have none."""
     try:
         context.load_verify_locations(path)
     except OSError as error:
         expected = "expected certificates of authorities in PEM"
         raise CertificateError(f"tls.clientCA: {path}: {_reason(error)}; {expected}") from None
     context.verify_mode = ssl.CERT_OPTIONAL
-    # Go, which issues most cluster certificates, leaves out what the strict check asks for.
+    # Most cluster certificates are issued by Go, which omits fields that strict checks require.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
 
@@ -113,7 +113,7 @@ def _validity(context: ssl.SSLContext, tls: Tls) -> tuple[int, int]:
 
 
 def _shake_hands(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
-    """Return the certificate that a client is shown, as Python tells it. Raises OSError."""
+    """Return the server certificate that a client receives, as Python decodes it. Raise OSError."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False
     trusting.load_verify_locations(cadata=trusted)

@@ -1,21 +1,22 @@
-"""Connections that may not take more of us than they are allowed.
+"""Limits on connections: their number, and the time in each phase.
 
-A connection is in one of five phases, and may stay in each as long as its limit says:
+A connection is in one of five phases, each with a time limit:
 
-    handshake   since it was accepted                       header time
-    idle        since it was opened, or answered last       idle time
-    header      since the first byte of a request           header time
-    body        since the header was read                   body time
-    deciding    since the body was read                     the deadlines' concern
+    phase       begins when                                 limit
+    handshake   the connection is accepted                  headerSeconds
+    idle        it is opened, or a response is sent         idleSeconds
+    header      the first byte of a request arrives         headerSeconds
+    body        the header is read                          bodySeconds
+    deciding    the body is read                            none; the verb's deadline applies
 
-Bytes that trickle in do not prolong a phase. Whoever stays too long is cut off without a word: a
-client that reads its answer too slowly counts as idle.
+Further bytes do not prolong a phase. A connection that exceeds its limit is aborted without a
+response. A client that reads its response too slowly counts as idle.
 
-When there are as many connections as may be, the one that has been waiting longest for its client
-makes room, if that is a second at least: in less, what it has sent may not have been read. If there
-is none, a new one is let in beyond the limit. As many calls may be under way as the limit says, and
-others are to be told that there are too many. At twice the limit, whoever waits makes room; if
-nobody does, a new connection is cut off.
+At the limit of connections, the connection that has waited longest for its client is closed, if it
+has waited for at least a second: after less, its data may not have been read yet. If there is none,
+the new connection is accepted beyond the limit. Calls in progress are limited to the same number;
+further ones are answered with an error. At twice the limit, any waiting connection is closed; if
+there is none, the new connection is aborted.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from extender.kube.clock import Clock, within
 
 SWEEP_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 1.0
-"""Whose client has been silent for less is only cut off if nothing else helps."""
+"""A client that is silent for less is only disconnected at twice the limit; seconds."""
 
 
 class Phase(Enum):
-    """What a connection waits for."""
+    """The phase of a connection."""
 
     HANDSHAKE = "handshake"
     IDLE = "idle"
@@ -53,7 +54,7 @@ _UNDER_WAY: Final = (Phase.HEADER, Phase.BODY, Phase.DECIDING)
 
 
 class Visit:
-    """How long somebody has been in which phase, and how to cut him off."""
+    """The transport of a connection, its phase, and since when."""
 
     def __init__(self, transport: asyncio.BaseTransport, phase: Phase, now: float) -> None:
         self.transport = transport
@@ -61,13 +62,17 @@ class Visit:
         self.since = now
 
     def cut(self) -> None:
-        """End the connection, whatever waits to be sent."""
+        """Abort the connection, with unsent data."""
         if isinstance(self.transport, asyncio.WriteTransport):
             self.transport.abort()
 
 
 class Visits:
-    """All connections there are; ``cut`` counts those cut off by phase, ``full`` what for room."""
+    """The open connections.
+
+    ``aborted`` counts connections aborted for a time limit, by phase; ``at_limit`` those that
+    arrived at the limit of connections.
+    """
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._clock = clock
@@ -87,7 +92,7 @@ class Visits:
         return len(self._visits)
 
     def begin(self, transport: asyncio.BaseTransport, phase: Phase) -> Visit | None:
-        """Let a connection in, or give None if there is no room at all."""
+        """Register a connection; abort it and return None if there are too many."""
         visit = Visit(transport, phase, self._clock.monotonic())
         if len(self._visits) >= self._most:
             self.full += 1
@@ -100,29 +105,29 @@ class Visits:
 
     @property
     def too_many_calls(self) -> bool:
-        """Whether as many calls are under way as there may be connections."""
+        """Whether the number of calls in progress has reached the limit of connections."""
         if len(self._visits) <= self._most:
             return False
         return sum(visit.phase in _CALLING for visit in self._visits) >= self._most
 
     def end(self, visit: Visit) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         self._visits.pop(visit, None)
         self._rested.set()
 
     def enter(self, visit: Visit, phase: Phase) -> None:
-        """Note that a connection waits for something else from now on."""
+        """Record that a connection enters a phase now."""
         visit.phase, visit.since = phase, self._clock.monotonic()
         if phase is Phase.IDLE:
             self._rested.set()
 
     @property
     def idle(self) -> bool:
-        """Whether nobody is in the midst of a request."""
+        """Whether no request is in progress."""
         return not any(visit.phase in _UNDER_WAY for visit in self._visits)
 
     async def finish(self, seconds: float) -> None:
-        """Return when nobody is in the midst of a request, or when so much time has passed."""
+        """Return when no request is in progress, or after ``seconds``."""
         with suppress(TimeoutError):
             await within(self._clock, seconds, self._until_idle())
 
@@ -132,7 +137,7 @@ class Visits:
             await self._rested.wait()
 
     def sweep(self) -> None:
-        """Cut off whoever has stayed too long in his phase."""
+        """Abort the connections that exceed the time limit of their phase."""
         now = self._clock.monotonic()
         for visit in tuple(self._visits):
             limit = self._seconds.get(visit.phase)
@@ -141,7 +146,7 @@ class Visits:
                 self._end(visit)
 
     async def keep_swept(self) -> None:
-        """Sweep from time to time, until cancelled."""
+        """Sweep once a second, until cancelled."""
         while True:
             await self._clock.sleep(SWEEP_SECONDS)
             self.sweep()
@@ -160,7 +165,7 @@ class Visits:
 
 
 class Connection(web.RequestHandler):
-    """One client's requests, one after another."""
+    """The protocol of one connection: its requests, one after another."""
 
     __slots__ = ("_visit", "_visits")
 
@@ -170,26 +175,26 @@ class Connection(web.RequestHandler):
         self._visit: Visit | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, if there is room."""
+        """Begin to serve, if the number of connections permits it."""
         visit = self._visits.begin(transport, Phase.IDLE)
         if visit is not None:
             self.go_on(visit, transport)
 
     def go_on(self, visit: Visit, transport: asyncio.BaseTransport) -> None:
-        """Begin to serve on a connection that was let in before."""
+        """Begin to serve a connection that is registered already."""
         self._visit = visit
         visit.transport = transport
         self._enter(Phase.IDLE)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End, if it has begun."""
+        """End, if serving has begun."""
         if self._visit is not None:
             self._visits.end(self._visit)
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived."""
+        """Parse received data."""
         visit = self._visit
         if visit is None:
             return
@@ -204,13 +209,13 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Refuse what is no HTTP in one line, here and in the log, and end the connection.
+        """Return an error response of one line for invalid HTTP; log it and close the connection.
 
-        What came is not repeated: it may hold a secret. Raises ConnectionError if an answer has
-        begun already.
+        The received data is not repeated, since it may contain a secret. Raise ConnectionError if
+        a response has begun already.
         """
         problem = _first_words(message or HTTPStatus(status).phrase)
-        fault = exc if message is None else None  # nobody said why, so it is ours
+        fault = exc if message is None else None  # without a message it is an internal error
         structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=fault)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun already")
@@ -220,19 +225,19 @@ class Connection(web.RequestHandler):
 
     @property
     def is_too_many(self) -> bool:
-        """Whether a call that begins now is to be told that there are too many."""
+        """Whether a call that begins now must be refused because there are too many."""
         return self._visits.too_many_calls
 
     def reads_body(self) -> None:
-        """Note that the header is complete."""
+        """Record that the header is complete."""
         self._enter(Phase.BODY)
 
     def decides(self) -> None:
-        """Note that the body is complete."""
+        """Record that the body is complete."""
         self._enter(Phase.DECIDING)
 
     def answers(self) -> None:
-        """Note that the answer is about to be sent."""
+        """Record that the response is about to be sent."""
         self._enter(Phase.IDLE)
 
     def _enter(self, phase: Phase) -> None:
@@ -241,5 +246,5 @@ class Connection(web.RequestHandler):
 
 
 def _first_words(message: str) -> str:
-    """Return what the parser says without the bytes that it says it of."""
+    """Return the message of the parser without the received bytes."""
     return message.partition("\n")[0].partition(": b")[0].rstrip(": ")

@@ -1,4 +1,4 @@
-"""What the front door has to tell: to Prometheus, and to those who look at the readiness."""
+"""Metrics of the server's connections and certificate, and a readiness warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from extender.service import Service
 
 
 def watch_front(service: Service, visits: Visits, rotation: Rotation | None) -> None:
-    """Have ``service`` tell of its connections and of its certificate, if it has one."""
+    """Register the metrics of connections and, with TLS, of the certificate and its warning."""
     service.metrics.registry.register(_Connections(visits))
     if rotation is not None:
         service.metrics.registry.register(_Certificate(rotation))

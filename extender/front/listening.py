@@ -1,7 +1,7 @@
-"""The socket: connections are accepted, secured if there is a certificate, and served.
+"""The listener: accepts connections, performs the TLS handshake if configured, and serves them.
 
-TLS is begun on each connection with the certificate that is in use at that moment, so that a
-rotation needs neither a new socket nor the end of any connection.
+Each handshake uses the certificate that is current at that time, so a rotation needs no new socket
+and closes no connection.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FINISH_SECONDS: Final = 10.0
 _MOST_HEADERS: Final = 64
 _TURNS_TO_COME_IN: Final = 2
 _LINGERING_SECONDS: Final = 2.0
-"""How long a body is still read that nobody wants, so that the client gets to read its refusal."""
+"""How long the rest of a refused body is read, so that the client receives the response."""
 
 Context = Callable[[], ssl.SSLContext]
 
 
 class Listening:
-    """A socket that is listened on at ``url``."""
+    """A listening socket; ``url`` is its base URL."""
 
     def __init__(self, url: str, listener: asyncio.Server, door: _Door) -> None:
         self.url = url
@@ -36,16 +36,16 @@ class Listening:
         self._door = door
 
     async def finish(self) -> None:
-        """Take no more connections, and let what is under way be finished."""
+        """Accept no more connections, and finish the requests in progress."""
         await _close(self._listener)
         await self._door.finish()
 
 
 async def _close(listener: asyncio.Server) -> None:
-    """Close a listener when all whom it has accepted have come in.
+    """Close a listener after the protocols of all accepted connections have been created.
 
-    asyncio makes something of an accepted connection a turn of the loop later; if the listener has
-    been closed by then, it forgets the connection, and the client waits until the process ends.
+    asyncio creates them one iteration of the event loop after accept; if the listener is closed by
+    then, it drops the connection without closing it, and the client waits until the process ends.
     """
     loop = asyncio.get_running_loop()
     for each in listener.sockets:
@@ -59,10 +59,10 @@ async def _close(listener: asyncio.Server) -> None:
 async def listening(
     app: web.Application, config: Config, visits: Visits, context: Context | None
 ) -> AsyncIterator[Listening]:
-    """Serve until the block ends, or is told to finish.
+    """Serve while the block runs, or until ``finish`` is called.
 
-    ``context`` gives what to shake hands with now; without it there is no TLS. Raises OSError for
-    the socket.
+    ``context`` returns the current SSL context; without it there is no TLS. Raise OSError for the
+    socket.
     """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_SECONDS)
     await runner.setup()
@@ -92,17 +92,17 @@ class _Door:
     securing: set[asyncio.Task[None]] = field(default_factory=set)
 
     def accept(self) -> asyncio.BaseProtocol:
-        """Return what takes care of a new connection."""
+        """Return the protocol of a new connection."""
         connection = self._connection()
         return connection if self.context is None else _Handshake(self, connection)
 
     def secure(self, work: asyncio.Task[None]) -> None:
-        """Let a handshake go on beside everything else."""
+        """Track the task of a handshake until it is done."""
         self.securing.add(work)
         work.add_done_callback(self.securing.discard)
 
     async def finish(self) -> None:
-        """Return up on handshakes, and let requests that have begun be finished."""
+        """Cancel handshakes, and finish the requests in progress."""
         for work in self.securing:
             work.cancel()
         await asyncio.gather(*self.securing, return_exceptions=True)
@@ -123,7 +123,7 @@ class _Door:
 
 
 class _Handshake(asyncio.Protocol):
-    """A connection until TLS is agreed on; what arrives with the last of it is handed on."""
+    """The protocol of a connection during its TLS handshake; passes on early data."""
 
     def __init__(self, door: _Door, connection: Connection) -> None:
         self._door = door
@@ -148,7 +148,7 @@ class _Handshake(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             secured = await loop.start_tls(transport, self, context(), server_side=True)
-        except OSError:  # whoever cannot shake hands learns why from TLS
+        except OSError:  # the client gets a TLS alert
             secured = None
         except asyncio.CancelledError:
             self._door.visits.end(visit)

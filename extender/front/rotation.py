@@ -1,9 +1,9 @@
-"""Certificates that are replaced while they are in use.
+"""Reloading of certificate files while they are in use, as apiserver's dynamiccertificates.
 
-Kubernetes replaces mounted files by one rename of a symlink, others by renames or by writing. So
-the files' contents are compared, every ten seconds. What cannot be put to use is not: the one
-before stays, and the trouble is told until the files are good again. A certificate and a key that
-do not go together are most often a rotation half done; the next look settles it.
+Kubernetes replaces mounted files by renaming one symlink; other tools rename or overwrite files. So
+the contents of the files are compared every ten seconds. Invalid files are not used: the previous
+certificate stays in use, and the error is reported until the files are valid again. A certificate
+that does not match its key is most often a rotation in progress; the next reload succeeds.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SOON_SECONDS: Final = 7 * 86400.0
 
 
 class Rotation:
-    """The identity in use. Raises CertificateError if there is none to begin with.
+    """The serving certificate in use. Raises CertificateError if the first load fails.
 
-    ``trouble`` says why the files as they are now are not in use, "" if they are; ``reloads`` and
-    ``failures`` count changes that were put to use, and those that could not be.
+    ``error`` is the error of the current files, "" if they are in use; ``reloads`` and
+    ``failures`` count changes that were loaded, and those that could not be.
     """
 
     def __init__(self, tls: Tls, clock: Clock) -> None:
@@ -41,16 +41,16 @@ class Rotation:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """What to shake hands with."""
+        """The current SSL context."""
         return self._identity.context
 
     @property
     def ends(self) -> int:
-        """When the certificate in use ends, in epoch seconds."""
+        """When the certificate in use expires, in epoch seconds."""
         return self._identity.ends
 
     def alarm(self) -> str:
-        """Say what somebody should see to, "" if nothing."""
+        """Return a warning about the certificate, "" if there is none."""
         left = self.ends - self._now()
         until = datetime.fromtimestamp(self.ends, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         if left <= 0:
@@ -60,7 +60,7 @@ class Rotation:
         return f"expires soon, at {until}" if left <= SOON_SECONDS else ""
 
     def look(self) -> None:
-        """Put the files to use if they have changed and are good."""
+        """Load the files if they have changed; keep the previous ones if they are invalid."""
         try:
             material = read_material(self._tls)
             if material == self._seen and not self.trouble:
@@ -71,7 +71,7 @@ class Rotation:
             self._keep(str(error))
 
     async def follow(self) -> None:
-        """Look from time to time, until cancelled."""
+        """Reload the files every ten seconds, until cancelled."""
         while True:
             await self._clock.sleep(LOOK_SECONDS)
             self.look()

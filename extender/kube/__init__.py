@@ -1,1 +1,1 @@
-"""What client-go is to Go: typed objects, a client, informers."""
+"""The client library, after client-go: typed objects, a REST client, informers, controllers."""

@@ -1,9 +1,9 @@
-"""What an API server says when it says no.
+"""Errors of API requests, as in apimachinery's api/errors.
 
-A refusal comes as a `Status` object, in a response's body or as the object of a watch's ERROR
-frame. Proxies in between answer in whatever they like, so the body may also be any text. The
-error keeps the machine's words (status, reason, causes) for decisions and renders one line for
-people: what was asked, what came back, and whose move it is.
+The API server reports an error as a `Status` object: in the body of a response, or as the object
+of a watch's ERROR frame. A proxy in between may answer with any other text. An `ApiError` keeps
+the machine-readable fields (status, reason, causes) for decisions. Its text is one line: the
+request, the server's message, and a remedy.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _WHOSE_MOVE = {
 
 
 class MalformedError(Exception):
-    """An answer that is not Kubernetes JSON. The peer's fault; what it meant is unknown."""
+    """A response that is not Kubernetes JSON. The peer sent it; its meaning is unknown."""
 
 
 class NestedTooDeeplyError(MalformedError):
-    """An answer with an object that is nested more deeply than is read."""
+    """A response with an object that is nested too deeply to be decoded."""
 
     def __init__(self, asked: Request) -> None:
         super().__init__(f"{asked}: an object is nested too deeply")
 
 
 class ApiError(Exception):
-    """A refusal by the API server.
+    """An error response of the API server.
 
-    `status` is the HTTP code, `reason` the machine-readable word (`Conflict`, `Expired`, ...),
-    `retry_after` the seconds the server asks to wait (None if it does not), `causes` the
+    `status` is the HTTP code, `reason` the machine-readable reason (`Conflict`, `Expired`, ...),
+    `retry_after` the delay in seconds that the server asks for (None without one), `causes` the
     reasons of the Status's causes.
     """
 
@@ -73,18 +73,18 @@ class ApiError(Exception):
 
     @property
     def whose_move(self) -> str:
-        """Whose fault it is and what to do, in a few words."""
+        """The remedy, or the cause of the error, in a few words."""
         fallback = "the server failed; try again" if self.status >= 500 else "unexpected"
         return _WHOSE_MOVE.get(self.status, fallback)
 
     @property
     def expired(self) -> bool:
-        """The resourceVersion or continue token is older than the server remembers."""
+        """Whether the resourceVersion or continue token is older than the server's history."""
         return self.status == 410 or self.reason in ("Expired", "Gone")
 
     @property
     def ahead_of_server(self) -> bool:
-        """The resourceVersion is newer than the server knows (it was restored, or lags)."""
+        """Whether the resourceVersion is newer than the server's (it was restored, or lags)."""
         return _TOO_LARGE in self.causes or "Too large resource version" in self.message
 
 
@@ -111,14 +111,17 @@ _statuses = msgspec.json.Decoder(_Status)
 def error_from_body(
     request: Request, status: int, headers: Mapping[str, str], body: bytes
 ) -> ApiError:
-    """The refusal in a response, whoever wrote it. `headers` have lower-case names."""
+    """Return the error of a response, sent by the API server or a proxy.
+
+    `headers` have lower-case names.
+    """
     said = _said(body)
     said.code = status
     return _error(request, said, _seconds(headers.get("retry-after", "")))
 
 
 def error_from_status(request: Request, status: bytes) -> ApiError:
-    """The refusal in a watch's ERROR frame. Raises msgspec.DecodeError if it is no Status."""
+    """Return the error of a watch's ERROR frame. Raise msgspec.DecodeError if it is no Status."""
     return _error(request, _statuses.decode(status), None)
 
 
@@ -144,7 +147,7 @@ def _error(request: Request, said: _Status, header_seconds: float | None) -> Api
 
 
 def _seconds(header: str) -> float | None:
-    """Retry-After in seconds; its other form, a date, is not used by Kubernetes."""
+    """Parse Retry-After as seconds; Kubernetes does not use its other format, a date."""
     return float(header) if header.isascii() and header.isdigit() else None
 
 

@@ -1,4 +1,4 @@
-"""What a pod's spec and status say of the resources it asks for, and what an API server adds."""
+"""Resource requests and limits of a pod, and how the API server defaults them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policies.requests import Amounts, ContainerRequests, PodResources
 
 
 def pod_resources(spec: shapes.PodSpec, status: shapes.PodStatus) -> PodResources:
-    """Read what a pod asks for, and check its limits as well. Raises FieldError."""
+    """Read the resources that a pod requests, and validate its limits. Raise FieldError."""
     reported = {s.name: s for s in status.initContainerStatuses or ()}
     reported |= {s.name: s for s in status.containerStatuses or ()}
     of_pod, in_force = spec.resources or shapes.Amounts(), status.resources
@@ -35,14 +35,14 @@ def mentioned(spec: shapes.PodSpec) -> Iterator[str]:
 
 
 class Containing(Protocol):
-    """The part of a pod's spec that lists its containers."""
+    """The fields of a pod spec that list its containers."""
 
     containers: list[shapes.Container] | None
     initContainers: list[shapes.Container] | None  # noqa: N815 - the key as Kubernetes writes it
 
 
 def default_requests(spec: Containing) -> None:
-    """Let each container request its limit of a resource that it does not request, in place.
+    """Set each container's missing requests to its limits, in place.
 
     Source: SetDefaults_Pod in pkg/apis/core/v1/defaults.go.
     """
@@ -82,6 +82,6 @@ def _containers(
 
 
 def _requests(path: str, asked: shapes.Amounts) -> Amounts:
-    # No decision counts limits, but a pod whose limits make no sense is as unreadable as to Go.
+    # No decision reads limits, but Go rejects a pod with malformed limits, so it is unreadable.
     amounts_of(f"{path}.limits", asked.limits)
     return amounts_of(f"{path}.requests", asked.requests)

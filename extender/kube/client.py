@@ -1,14 +1,14 @@
-"""Verbs of the Kubernetes API over any transport, in bytes and in the caller's own types.
+"""A REST client for the Kubernetes API over any transport, with bodies as bytes.
 
-- Bodies go in as bytes and come out through `decode`, a function the caller passes: the client
-  knows nothing of pods. `decode` gets an `msgspec.Raw`, a view into the answer; what it returns
-  must not keep the view (`Raw.copy()` detaches it), or it keeps the whole answer alive.
-- Every answer outside 2xx is an `ApiError` that says what was asked, what the server said and
-  whose move it is. An answer that is not Kubernetes JSON is a `MalformedError`. No answer is
-  the transport's `TransportError`.
-- Nothing is retried here: only the caller knows whether the request may be repeated.
-- A list comes in chunks of 500 and is one consistent state. If the server forgets the chunks'
-  continue token half-way (410), the list starts over in one piece (as client-go's pager does).
+- Bodies are sent as bytes and decoded by `decode`, a function of the caller: the client is
+  independent of kinds. `decode` receives a `msgspec.Raw`, a view into the response. Its result
+  must not keep the view (`Raw.copy()` detaches it), or it keeps the whole response in memory.
+- Every response outside 2xx is raised as an `ApiError` with the request, the server's message and
+  a remedy. A response that is not Kubernetes JSON is a `MalformedError`. A request without a
+  response is the transport's `TransportError`.
+- The client does not retry: only the caller knows whether a request may be repeated.
+- A list is read in chunks of 500 and is one consistent state. If the continue token expires
+  between chunks (410), the list restarts without chunks (as client-go's pager does).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Decode = Callable[[msgspec.Raw], T]
 
 
 class PatchType(StrEnum):
-    """How a patch is written; its value is the content type."""
+    """The type of a patch; its value is the content type."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
@@ -49,14 +49,14 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a resource: empty strings select all."""
+    """Which objects of a resource are selected; empty strings select all."""
 
     namespace: str = ""
     label_selector: str = ""
     field_selector: str = ""
 
     def query(self) -> tuple[tuple[str, str], ...]:
-        """The selectors as query parameters."""
+        """Return the selectors as query parameters."""
         pairs = (("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
         return tuple(pair for pair in pairs if pair[1])
 
@@ -66,14 +66,14 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """The objects as they were at one resourceVersion, in the server's order."""
+    """The objects at one resourceVersion, in the server's order."""
 
     resource_version: str
     items: Sequence[T]
 
 
 class Propagation(StrEnum):
-    """What becomes of the objects that a deleted object owns."""
+    """The propagation policy of a deletion: what happens to the object's dependents."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -100,7 +100,7 @@ _pages = msgspec.json.Decoder(_Page)
 
 
 class Client:
-    """The API behind one transport."""
+    """A REST client over one transport."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -110,25 +110,25 @@ class Client:
         await self._transport.close()
 
     async def get(self, path: ObjectPath, decode: Decode[T]) -> T:
-        """One object or subresource. Raises ApiError, TransportError."""
+        """Get one object or subresource. Raise ApiError, TransportError."""
         return decode(msgspec.Raw(await self._body(Request("GET", path.path))))
 
     async def create(self, path: CollectionPath | ObjectPath, body: bytes, decode: Decode[T]) -> T:
         """POST to a collection, or to a subresource such as `eviction` or `binding`.
 
-        Gives the server's answer. Raises ApiError, TransportError.
+        Return the server's response. Raise ApiError, TransportError.
         """
         return decode(msgspec.Raw(await self._body(Request("POST", path.path, body=body))))
 
     async def update(self, path: ObjectPath, body: bytes, decode: Decode[T]) -> T:
         """Replace an object; a stale metadata.resourceVersion in `body` is a 409.
 
-        Gives the stored object. Raises ApiError, TransportError.
+        Return the stored object. Raise ApiError, TransportError.
         """
         return decode(msgspec.Raw(await self._body(Request("PUT", path.path, body=body))))
 
     async def patch(self, path: ObjectPath, kind: PatchType, body: bytes, decode: Decode[T]) -> T:
-        """Change parts of an object. Gives the stored object. Raises ApiError, TransportError."""
+        """Patch an object. Return the stored object. Raise ApiError, TransportError."""
         request = Request("PATCH", path.path, body=body, content_type=kind.value)
         return decode(msgspec.Raw(await self._body(request)))
 
@@ -141,9 +141,9 @@ class Client:
         grace_period_seconds: int | None = None,
         propagation: Propagation | None = None,
     ) -> None:
-        """Delete an object; with `uid` or `resource_version`, only if it is still that (else 409).
+        """Delete an object; `uid` and `resource_version` are preconditions (else 409).
 
-        Without a grace period the object's own applies, without a propagation the kind's. Raises
+        The default grace period is the object's, the default propagation policy the kind's. Raise
         ApiError, TransportError.
         """
         given = {"uid": uid, "resourceVersion": resource_version}
@@ -153,7 +153,7 @@ class Client:
         await self._body(Request("DELETE", path.path, body=body))
 
     async def delete_collection(self, path: CollectionPath, propagation: Propagation) -> None:
-        """Delete everything in a collection. Raises ApiError, TransportError."""
+        """Delete all objects of a collection. Raise ApiError, TransportError."""
         body = msgspec.json.encode(_DeleteOptions(propagation_policy=propagation))
         await self._body(Request("DELETE", path.path, body=body))
 
@@ -165,10 +165,10 @@ class Client:
         *,
         resource_version: str = "",
     ) -> Listing[T]:
-        """All selected objects.
+        """List all selected objects.
 
-        `resource_version` "" asks for the newest state, "0" for any state the server has at
-        hand, another value for a state at least that new. Raises ApiError, MalformedError,
+        `resource_version` "" requests the newest state, "0" any state the server has cached,
+        another value a state at least that new. Raise ApiError, MalformedError,
         TransportError.
         """
         path = resource.collection(selection.namespace).path
@@ -198,10 +198,11 @@ class Client:
         timeout_seconds: int,
         silence_seconds: float | None = None,
     ) -> AbstractAsyncContextManager[EventStream]:
-        """Changes after `resource_version`, with bookmarks, for `timeout_seconds` at most.
+        """Watch changes after `resource_version`, with bookmarks, for at most `timeout_seconds`.
 
-        Silence of `silence_seconds` (by default somewhat more than the whole) is a TransportError.
-        Raises ApiError, TransportError on entering; see EventStream for what follows.
+        If no byte arrives for the idle timeout (default: `timeout_seconds` + 30 s), a
+        TransportError is raised. Raise ApiError, TransportError on entering; see EventStream for
+        later errors.
         """
         from_there = (("resourceVersion", resource_version),)
         return self._watched(resource, selection, from_there, timeout_seconds, silence_seconds)
@@ -214,11 +215,11 @@ class Client:
         resource_version: str,
         timeout_seconds: int,
     ) -> AbstractAsyncContextManager[EventStream]:
-        """All selected objects as ADDED, a bookmark (`Event.ends_initial`), then what changes.
+        """Stream all selected objects as ADDED, a bookmark (`ends_initial_events`), then changes.
 
-        The objects are as they were at `resource_version` or later, "" for the newest state. Only
-        servers since 1.27 offer it, and not all; others refuse (422) or know nothing of the
-        bookmark. Raises ApiError, TransportError on entering; see EventStream for what follows.
+        The objects are at `resource_version` or later, "" for the newest state. Only servers since
+        1.27 support it, and not all; others answer 422 or send no such bookmark. Raise ApiError,
+        TransportError on entering; see EventStream for later errors.
         """
         least = (("resourceVersion", resource_version),) if resource_version else ()
         initial = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"), *least)
@@ -272,7 +273,7 @@ def _first_page_query(selection: Selection, resource_version: str) -> tuple[tupl
 
 
 def _limit_for(resource_version: str) -> tuple[tuple[str, str], ...]:
-    # With a limit, a version means "exactly this one" to the server, which it may have forgotten.
+    # With a limit, the server reads the version as "exactly", which it may no longer have.
     return (("limit", str(CHUNK)),) if resource_version in ("", "0") else ()
 
 
@@ -283,7 +284,7 @@ def _next_page_query(selection: Selection, token: str) -> tuple[tuple[str, str],
 async def _decode_into(
     items: MutableSequence[T], raws: Sequence[msgspec.Raw], decode: Decode[T]
 ) -> None:
-    """Decode in slices, so that a large list does not hold up the event loop's other work."""
+    """Decode in slices, so that a large list does not block the event loop."""
     for start in range(0, len(raws), CHUNK):
         items.extend(map(decode, raws[start : start + CHUNK]))
         await asyncio.sleep(0)

@@ -1,7 +1,7 @@
-"""Time as an argument: whoever waits or stamps is handed a clock, and tests hand over their own.
+"""Clocks as arguments: code that waits or records times is passed a clock, tests pass their own.
 
-Two readings, because they answer different questions. `monotonic` measures intervals and never
-goes back; `now_ns` says which moment it is in the world and may jump when the host is corrected.
+A clock has two readings. `monotonic` measures intervals and never decreases; `now_ns` is the wall
+clock and may jump when the host's clock is corrected.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """What the code may ask about time."""
+    """The clock that code reads and waits on."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary start; never decreases."""
+        """Return the seconds since an arbitrary start; never decreases."""
         ...
 
     def now_ns(self) -> int:
-        """Nanoseconds since the Unix epoch."""
+        """Return the nanoseconds since the Unix epoch."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -34,11 +34,11 @@ class SystemClock:
     """The host's clock and the running event loop's timer."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary start; never decreases."""
+        """Return the seconds since an arbitrary start; never decreases."""
         return time.monotonic()
 
     def now_ns(self) -> int:
-        """Nanoseconds since the Unix epoch."""
+        """Return the nanoseconds since the Unix epoch."""
         return time.time_ns()
 
     async def sleep(self, seconds: float) -> None:
@@ -47,9 +47,9 @@ class SystemClock:
 
 
 async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` gives; raises TimeoutError once `seconds` have passed and it has ended.
+    """Return the result of `work`; raise TimeoutError after `seconds`, once `work` has ended.
 
-    It is cancelled when its time is over; what it gives in the very moment counts.
+    `work` is cancelled when the time is over; a result at that same moment is returned.
     """
     working = asyncio.create_task(work)
     alarm = asyncio.create_task(clock.sleep(seconds))

@@ -1,17 +1,17 @@
-"""Where the API server is and who we are there, found the way kubectl and client-go find it.
+"""Client configuration: the API server's address and credentials, as in clientcmd.
 
 `connect` takes the first that applies:
 
 1. a server URL that was given: plain, without credentials;
 2. a kubeconfig that was given;
-3. the service account of the pod we run in, if KUBERNETES_SERVICE_HOST is set and no context
-   was asked for;
+3. the service account of the pod this process runs in, if KUBERNETES_SERVICE_HOST is set and no
+   context was requested;
 4. the default kubeconfig: $KUBECONFIG (several files, separated as in $PATH) or ~/.kube/config.
 
-kubernetes_asyncio reads the files and runs the credential plugins; what it puts into a
-`Configuration` becomes an `Endpoint`. Tokens stay fresh: a service account's is read again every
-minute, a credential plugin's is renewed before it expires, and after any 401 the next request
-loads everything anew. Client certificates and the CA are read once.
+kubernetes_asyncio reads the files and runs the credential plugins; the resulting `Configuration`
+becomes an `Endpoint`. Tokens are refreshed: a service account's is read again every minute, a
+credential plugin's is renewed before it expires, and after any 401 the next request reloads
+everything. Client certificates and the CA are read once.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from extender.kube.http_transport import AiohttpTransport, Endpoint
 from extender.kube.proxying import proxy_for
 from extender.kube.transport import TransportError
 
-# What kubernetes_asyncio raises: it checks little before it reads, so that a file of another
-# shape shows as one of the second row.
+# The errors that kubernetes_asyncio raises. It validates little before it reads, so a malformed
+# file raises one of the second row.
 _NAMED_FAULTS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
 _SHAPE_FAULTS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class ConnectionConfigError(Exception):
-    """The way to the API server is not described well enough; says what, where and what to do."""
+    """The client configuration is incomplete; the text names problem, source and remedy."""
 
 
 async def connect(
@@ -56,10 +56,10 @@ async def connect(
     context: str | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> AiohttpTransport:
-    """A transport to the server that the arguments and the environment name.
+    """Return a transport to the server that the arguments and the environment name.
 
-    `context` picks a kubeconfig's context instead of its current one. Raises
-    ConnectionConfigError. Whether the server is reachable shows with the first request.
+    `context` overrides the kubeconfig's current context. Raise ConnectionConfigError. The server is
+    not contacted before the first request.
     """
     if server is not None:
         return AiohttpTransport(server_endpoint(server, environ))
@@ -69,7 +69,10 @@ async def connect(
 
 
 def server_endpoint(url: str, environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """A server without credentials, e.g. `http://127.0.0.1:8001`. Raises ConnectionConfigError."""
+    """Return a server without credentials, e.g. `http://127.0.0.1:8001`.
+
+    Raise ConnectionConfigError.
+    """
     checked = _checked_url(url, "--server")
     return Endpoint(checked, proxy=proxy_for(checked, environ))
 
@@ -77,9 +80,9 @@ def server_endpoint(url: str, environ: Mapping[str, str] = os.environ) -> Endpoi
 async def kubeconfig_endpoint(
     path: Path | None, context: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Endpoint:
-    """The cluster and user of a kubeconfig; without a path, of the default one.
+    """Return the cluster and user of a kubeconfig; the default one if there is no path.
 
-    Raises ConnectionConfigError.
+    Raise ConnectionConfigError.
     """
     paths = str(path) if path is not None else _default_kubeconfig(environ)
     configuration = _blank_configuration()
@@ -97,9 +100,9 @@ async def in_cluster_endpoint(
     token_file: Path = Path(SERVICE_TOKEN_FILENAME),
     ca_file: Path = Path(SERVICE_CERT_FILENAME),
 ) -> Endpoint:
-    """The cluster that runs the pod we are in, as the pod's service account.
+    """Return the cluster this pod runs in, with the pod's service account.
 
-    Raises ConnectionConfigError.
+    Raise ConnectionConfigError.
     """
     configuration = _blank_configuration()
 
@@ -113,7 +116,7 @@ async def in_cluster_endpoint(
 
 
 class _ConfiguredCredentials:
-    """The token of a Configuration, renewed by its hook and loaded anew after a refusal."""
+    """The token of a Configuration, renewed by its hook and reloaded after a 401."""
 
     def __init__(
         self, configuration: Configuration, load: Callable[[], Awaitable[None]], where: str
@@ -125,15 +128,15 @@ class _ConfiguredCredentials:
         self._renewing = asyncio.Lock()
 
     async def authorization(self) -> str | None:
-        """The Authorization header. Raises TransportError if the token cannot be renewed."""
-        async with self._renewing:  # one run of a credential plugin serves all who wait
+        """Return the Authorization header. Raise TransportError if the token cannot be renewed."""
+        async with self._renewing:  # one run of a credential plugin serves all waiting requests
             try:
                 return await self._current()
             except (*_NAMED_FAULTS, *_SHAPE_FAULTS) as error:
                 raise TransportError(f"{self._where}: no credentials: {_line(error)}") from error
 
     def refused(self) -> None:
-        """Load everything anew before the next request."""
+        """Reload everything before the next request."""
         self._stale = True
 
     async def _current(self) -> str | None:
@@ -141,7 +144,7 @@ class _ConfiguredCredentials:
             await self._load()
             self._stale = False
         token = await self._configuration.get_api_key_with_prefix("BearerToken")
-        # Token files end in a newline, which must not get into a header.
+        # A token file ends in a newline, which must not be part of a header.
         return token.strip() if token else None
 
 
@@ -161,7 +164,7 @@ async def _load_kubeconfig(paths: str, context: str | None, configuration: Confi
         raise ConfigException("expected the context's cluster to have a server")
 
     async def renew(configuration: Configuration) -> None:
-        if hasattr(loader, "exec_plugin_expiry"):  # without it the plugin would run every time
+        if hasattr(loader, "exec_plugin_expiry"):  # otherwise the plugin would run every time
             await loader.load_from_exec_plugin()
             configuration.api_key["BearerToken"] = loader.token
 
@@ -198,7 +201,7 @@ def _user_of(loader: KubeConfigLoader) -> str | None:
 
 def _blank_configuration() -> Configuration:
     configuration = Configuration()
-    configuration.host = ""  # an unset server must not become somebody's default
+    configuration.host = ""  # an unset server must not fall back to a default
     return configuration
 
 
@@ -228,7 +231,7 @@ def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
             context.load_cert_chain(configuration.cert_file, configuration.key_file)
     except OSError as error:
         raise ConnectionConfigError(f"{where}: certificates: {_line(error)}") from error
-    # Python 3.13 asks for extensions that Go, which issues most cluster certificates, leaves out.
+    # Python 3.13 requires extensions that Go omits from the certificates of most clusters.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not configuration.verify_ssl:
         context.check_hostname = False
@@ -237,7 +240,7 @@ def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
 
 
 def _line(error: BaseException) -> str:
-    """What an error says, on one line."""
+    """Return an error's message on one line."""
     said = " ".join(str(error).split()) or type(error).__name__
     return (
         f"not the shape that kubectl writes: {said}" if isinstance(error, _SHAPE_FAULTS) else said

@@ -1,20 +1,21 @@
-"""Whether a controller's copies show what it has written itself.
+"""The consistency store: whether a controller's caches show the controller's own writes.
 
-A controller acts on copies that lag behind the server. After its own writes it should not look
-before the copies have come that far, or it does what it has already done. Guarantees:
+A controller reads caches that lag behind the server. After its own writes it should not sync before
+the caches have caught up, or it repeats what it has already done. Guarantees:
 
-- Of each owner (and each resource that is written on its behalf) the newest version written is
-  remembered, whatever the order in which the answers came.
-- An owner made anew under its old name has written nothing yet.
-- Once the copies have caught up, what was remembered is dropped: asking costs nothing then.
-- What cannot be compared holds nobody up: a copy that was never filled, a version that is no
-  decimal number without leading zeros.
+- For each owner (and each resource that is written on its behalf) the store keeps the newest
+  version written, independent of the order of the responses.
+- An owner that is recreated under the same name has no writes.
+- Once the caches have caught up, the record is dropped, and the check costs nothing.
+- Versions that cannot be compared do not block: a cache that was never filled, a version that is
+  not a decimal number without leading zeros.
 
-A write that is not remembered (its answer was lost) is not waited for: this spares work, and does
-not replace expectations (what was asked for and has not been seen).
+A write that was not recorded (its response was lost) is not waited for. The store saves work; it
+does not replace expectations (creations and deletions that were requested and not yet observed).
 
 Source: kubernetes/pkg/controller/util/consistency (consistency_store.go) as of 1.36, and
-k8s.io/apimachinery/pkg/util/resourceversion. Newer upstream waits for a copy that was never filled.
+k8s.io/apimachinery/pkg/util/resourceversion. Newer upstream waits for a cache that was never
+filled.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ _COMPARABLE: Final = re.compile(r"[1-9][0-9]*", re.ASCII)
 
 
 class Copy(Protocol):
-    """What keeps a copy: an informer."""
+    """The version of a cache; a reflector has one."""
 
     @property
     def resource_version(self) -> str:
-        """The version that the copy has reached, "" before the first list."""
+        """The version that the cache has reached, "" before the first list."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A copy that does not show yet what was written."""
+    """A cache that does not show a write yet."""
 
     resource: Resource
     read: str
@@ -60,9 +61,9 @@ class _Record:
 
 
 class ConsistencyStore:
-    """What was written for each owner, held against ``copies``.
+    """The versions written for each owner, compared with those of ``caches``.
 
-    Owners go by ``namespace/name``. Only resources that there is a copy of are to be written down.
+    An owner is named ``namespace/name``. Record only resources that have a cache.
     """
 
     def __init__(self, copies: Mapping[Resource, Copy]) -> None:
@@ -73,7 +74,7 @@ class ConsistencyStore:
         return len(self._records)
 
     def wrote(self, owner: str, uid: str, resource: Resource, version: str) -> None:
-        """Remember that a write for an owner with this UID gave an object this version."""
+        """Record that a write for an owner with this UID resulted in an object of this version."""
         record = self._records.get(owner)
         if record is None or record.uid != uid:
             record = self._records[owner] = _Record(uid)
@@ -82,7 +83,7 @@ class ConsistencyStore:
             record.versions[resource] = version
 
     def stale(self, owner: str) -> Stale | None:
-        """Return a copy that is behind what was written for an owner; None if all have caught up."""
+        """Return a cache that lags behind an owner's writes; None if all have caught up."""
         record = self._records.get(owner)
         for resource, written in (record.versions if record else {}).items():
             read = self._copies[resource].resource_version
@@ -92,7 +93,7 @@ class ConsistencyStore:
         return None
 
     def clear(self, owner: str, uid: str = "") -> None:
-        """Forget an owner, if it is the one with this UID ("": whichever it is)."""
+        """Drop an owner's record, if its UID matches ("" matches any)."""
         record = self._records.get(owner)
         if record is not None and uid in ("", record.uid):
             del self._records[owner]

@@ -1,14 +1,14 @@
-"""The loop that every controller runs: take a key, make the world as it should be, take the next.
+"""The loop of a controller: take a key from the work queue, sync it, take the next.
 
-- Level-triggered: ``sync`` gets a name, never an event, and looks at the present state.
-- What a server refuses or does not answer is tried again, later each time; a success begins the
-  delays anew. ``sync`` may ask to be called again after some seconds by returning them.
-- Any other exception is a fault of the controller and ends it, all of its workers.
-- With several workers, several keys are synced at a time; never one key twice.
-- Paused, it keeps noting what is to be done and does nothing; stepped, it does one thing.
-- Drained, it does what is left and ends. Cancelled, it drops everything.
+- Level-triggered: ``sync`` receives a key, not an event, and reads the current state.
+- A request that the server rejects or does not answer is retried with a rate limit; a success
+  resets it. ``sync`` may return a number of seconds after which the key is enqueued again.
+- Any other exception is a bug of the controller and ends it with all of its workers.
+- Several workers sync several keys at a time, but never one key twice.
+- Paused, the controller enqueues keys and syncs none; a step syncs one key.
+- Drained, it syncs the keys that are left and ends. Cancelled, it drops them.
 
-The delays and the clock are those of its queue (:mod:`extender.kube.workqueue`).
+Delays and clock are those of its queue (:mod:`extender.kube.controller_runtime.workqueue`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Sync = Callable[[K], Awaitable[float | None]]
 
 
 class RetryError(Exception):
-    """A sync could not be finished now; the text says why. It is to be tried again."""
+    """A sync could not be finished now, for the reason in the text; it is retried."""
 
 
 class Controller(Generic[K]):
-    """Workers over one queue; ``sync`` gives seconds after which to look again, or None."""
+    """Workers over one queue; ``sync`` returns the seconds until the next sync, or None."""
 
     def __init__(self, name: str, queue: WorkQueue[K], sync: Sync[K], workers: int = 1) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Controller(Generic[K]):
         self._log = quiet_log(controller=name)
 
     async def run(self) -> None:
-        """Work until drained or cancelled."""
+        """Run the workers until drained or cancelled."""
         workers = [asyncio.create_task(self._work_on()) for _ in range(self._workers)]
         try:
             await asyncio.gather(*workers)
@@ -52,11 +52,11 @@ class Controller(Generic[K]):
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def drain(self) -> None:
-        """Take no more work, and return when what there is has been done; :meth:`run` ends, too."""
+        """Accept no more keys, and return when all keys are synced; :meth:`run` ends, too."""
         await self.queue.drain()
 
     async def step(self) -> K | None:
-        """Work on the one key that is next, paused or not, and give it; None if none waits."""
+        """Sync the next key, paused or not, and return it; None if no key waits."""
         key = self.queue.take()
         if key is not None:
             await self._work(key)

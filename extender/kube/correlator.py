@@ -1,15 +1,15 @@
-"""What becomes of an event that is to be told: told, counted, combined with others, or dropped.
+"""The event correlator: which recorded events are written, counted, aggregated or dropped.
 
-    the same words about the same object     one Event, whose count grows
-    like it but for the message, the tenth   one Event for all of them, "(combined from similar
-    within ten minutes of the last           events): ..." with the latest message, that is counted
+    same object and same message             one Event, whose count grows
+    same but for the message, the tenth      one Event for all of them, "(combined from similar
+    within ten minutes of the last           events): ..." with the latest message, and a count
     more than 25 about one object, of one    dropped; one more is let through each five minutes
-    component and type                       (what was dropped is counted all the same)
+    component and type                       (dropped events are counted all the same)
 
-Of each kind of note the 4,096 most recently used are kept. Pure: time is an argument.
+Each of its caches keeps the 4,096 most recently used entries. Pure: time is an argument.
 
-client-go combines as soon as ten different messages are remembered, and then forgets any one of
-them; here it is the oldest, so that the same events always lead to the same Events.
+client-go aggregates as soon as ten different messages are cached, and then drops any one of them;
+here it is the oldest, so that the same events always lead to the same Events.
 
 Source: client-go's tools/record/events_cache.go.
 """
@@ -34,9 +34,9 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """What an event is about; the namespace of a cluster-wide object is "" .
+    """The involved object of an event; the namespace of a cluster-scoped object is "".
 
-    Events about an object are about the same object whatever its ``resource_version``.
+    Two references to one object are equal whatever their ``resource_version``.
     """
 
     api_version: str
@@ -47,7 +47,7 @@ class ObjectReference:
     resource_version: str = field(default="", compare=False)
 
     def document(self) -> dict[str, str]:
-        """Return the reference as JSON has it."""
+        """Return the reference as JSON."""
         fields = {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -61,11 +61,11 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What is told: ``component`` says it of ``about``, ``type`` is Normal or Warning.
+    """A recorded event: by ``component``, about an object; ``type`` is Normal or Warning.
 
-    ``name`` is that of the Event that it stands in; ``first_ns`` and ``last_ns`` are when it came
-    about for the first and the last time of ``count``, in epoch nanoseconds. ``combined`` is one
-    that stands for several.
+    ``name`` is the name of the Event object. ``first_ns`` and ``last_ns`` are the times of the
+    first and the last of ``count`` occurrences, in epoch nanoseconds. An aggregated event
+    represents several similar ones.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Event:
 
 
 class _Recent(Generic[K, V]):
-    """A dictionary that forgets what has not been used for longest."""
+    """A dictionary that drops the least recently used item."""
 
     def __init__(self) -> None:
         self._items: dict[K, V] = {}
@@ -101,7 +101,7 @@ class _Recent(Generic[K, V]):
 
 @dataclass(slots=True)
 class _Similar:
-    """Messages of events that differ in nothing else."""
+    """The messages of events that differ in nothing else."""
 
     last_ns: int
     messages: dict[str, None] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class _Similar:
 
 @dataclass(slots=True)
 class _Allowance:
-    """How many events may still be told of an object; it grows with time."""
+    """A token bucket of events about one object; tokens are added with time."""
 
     as_of_ns: int
     left: float = BURST
@@ -123,7 +123,7 @@ class _Allowance:
 
 
 class Correlator:
-    """Remembers what was told; see the module's rules."""
+    """Correlates events with the earlier ones; see the module's rules."""
 
     def __init__(self) -> None:
         self._similar: _Recent[Hashable, _Similar] = _Recent()
@@ -131,10 +131,10 @@ class Correlator:
         self._allowances: _Recent[Hashable, _Allowance] = _Recent()
 
     def correlate(self, event: Event, now_ns: int) -> Event | None:
-        """Return the Event to write for one that is to be told; None if it is to be dropped.
+        """Return the Event to write for a recorded event; None if it is dropped.
 
-        With a count above 1 it has been written before, if that could be done: only its count,
-        last time and message are new.
+        If its count is above 1, it has been written before (unless the write failed): only its
+        count, last time and message are new.
         """
         key, event = self._combined(event, now_ns)
         told = self._told.get(key)
@@ -144,7 +144,7 @@ class Correlator:
         return event if self._allowed(event, now_ns) else None
 
     def _combined(self, event: Event, now_ns: int) -> tuple[Hashable, Event]:
-        """Return the event, or one for all that are similar, and what it is counted by."""
+        """Return the event, or the aggregate of all similar ones, and the key to count it by."""
         kind = (event.component, event.about, event.type, event.reason)
         similar = self._similar.get(kind)
         if similar is None or now_ns - similar.last_ns > SIMILAR_WITHIN_NS:

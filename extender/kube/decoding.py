@@ -1,8 +1,8 @@
-"""What all decoders of Kubernetes objects share: errors that name the field, and partial values.
+"""Typed decoding of Kubernetes objects, with errors that name the field, and partial values.
 
-A decoder gives a value or raises :class:`ObjectError`, whose text names the object, the field and
-what was expected. :func:`tolerant` turns that error into a value, :class:`Unreadable`, so that one
-broken object in a cluster is set aside and named, and nothing else suffers.
+A decoder returns a value or raises :class:`ObjectError`, whose text names the object, the field and
+the expected value. :func:`tolerant_decoder` turns that error into a value, :class:`Unreadable`, so
+that one malformed object in a cluster is reported by name and does not affect others.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from policies.selectors import LabelSelector, Requirement, SelectorError, label_
 
 
 class Shape(Protocol):
-    """An object's shape; its metadata names it."""
+    """A decoded type with metadata, which has the object's name."""
 
     @property
     def metadata(self) -> shapes.Meta:
-        """What names the object."""
+        """The object's metadata."""
         ...
 
 
@@ -41,11 +41,11 @@ _IDENTITY = re.compile(r"^\$\.?")
 
 
 class ObjectError(ValueError):
-    """An object cannot be read; the text says which one, which field, and what was expected."""
+    """An object cannot be decoded; the text names the object, the field and the expected value."""
 
 
 class FieldError(ValueError):
-    """A field cannot be read; ``path`` is written as in ``spec.containers[0].resources``."""
+    """A field cannot be decoded; ``path`` is written as in ``spec.containers[0].resources``."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -53,7 +53,7 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that could not be decoded, with as much of its identity as could be read.
+    """An object that could not be decoded, with the part of its identity that could.
 
     ``node_name`` is the node that a pod still occupies.
     """
@@ -72,7 +72,7 @@ class Unreadable:
 
 
 def tolerant(kind: str, decode: Decode[T]) -> Decode[T | Unreadable]:
-    """Make ``decode`` give an Unreadable where it would raise ObjectError."""
+    """Return a decoder that returns an Unreadable where ``decode`` raises ObjectError."""
 
     def read(raw: bytes) -> T | Unreadable:
         try:
@@ -86,14 +86,14 @@ def tolerant(kind: str, decode: Decode[T]) -> Decode[T | Unreadable]:
 def decoded(
     kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
 ) -> T:
-    """Decode ``raw`` and ``convert`` it; a failure becomes an ObjectError naming the object."""
+    """Decode ``raw`` and ``convert`` it. Raise ObjectError, which names the object."""
     return decoded_unnamed(kind, decoder, raw, lambda shape: convert(_named(shape)))
 
 
 def decoded_unnamed(
     kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
 ) -> T:
-    """Do the same with an object that may be without a name, since it is only being created."""
+    """Decode an object as ``decode_object`` does, but allow one without a name, before creation."""
     try:
         return convert(decoder.decode(raw))
     except msgspec.ValidationError as error:
@@ -111,14 +111,14 @@ def decoded_unnamed(
 
 
 def _named(shape: S) -> S:
-    # Objects are told apart by name; one without it could stand for any other.
+    # Objects are identified by name; one without a name could be confused with any other.
     if not shape.metadata.name:
         raise FieldError("metadata.name", "required")
     return shape
 
 
 def located(message: str) -> str:
-    """Turn msgspec's "Expected `str`, got `int` - at `$.spec.x`" into "spec.x: expected str, …"."""
+    """Convert msgspec's "Expected `str`, got `int` - at `$.spec.x`" to "spec.x: expected str…"."""
     problem, _, place = message.partition(" - at ")
     path = _IDENTITY.sub("", place.strip("`")) or "(the object)"
     return f"{path}: {problem[:1].lower()}{problem[1:]}".replace("`", "")
@@ -131,7 +131,7 @@ class _AnyObject(msgspec.Struct):
 
 
 def unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
-    """Read as much of a broken object's identity as is there."""
+    """Return as much of a malformed object's identity as can be decoded."""
     try:
         found = msgspec.json.decode(raw, type=_AnyObject)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -148,19 +148,19 @@ def _text(fields: object, key: str) -> str:
 
 
 def reported_amounts(path: str, amounts: shapes.ResourceList | None) -> Amounts | None:
-    """Read a resource list that a status may lack."""
+    """Decode a resource list of a status, which may be absent."""
     return None if amounts is None else amounts_of(path, amounts)
 
 
 def amounts_of(path: str, amounts: shapes.ResourceList | None) -> Amounts:
-    """Read a resource list in nanos; ``path`` is where it stands. Raises FieldError."""
+    """Decode a resource list in nanos; ``path`` is its field path. Raise FieldError."""
     if not amounts:
         return {}
     return {name: _nanos(f"{path}.{name}", amount) for name, amount in amounts.items()}
 
 
 def _nanos(path: str, amount: shapes.Quantity | None) -> int:
-    # As Quantity.UnmarshalJSON: null is zero, and space around the number is none of its business.
+    # As Quantity.UnmarshalJSON: null is zero, and surrounding space is ignored.
     try:
         return 0 if amount is None else _parsed(str(amount).strip())
     except QuantityError as error:
@@ -176,7 +176,7 @@ Compile = Callable[[str, str, Sequence[str]], Requirement]
 def compiled(
     path: str, compile_one: Compile, expressions: Iterable[shapes.Expression] | None
 ) -> tuple[Requirement, ...]:
-    """Compile selector expressions with ``compile_one``. Raises FieldError."""
+    """Compile selector expressions with ``compile_one``. Raise FieldError."""
     try:
         return tuple(compile_one(e.key, e.operator, e.values or ()) for e in expressions or ())
     except SelectorError as error:
@@ -184,7 +184,7 @@ def compiled(
 
 
 def label_selector_of(path: str, selector: shapes.Selector | None) -> LabelSelector | None:
-    """Compile a label selector; an absent one gives None. Raises FieldError."""
+    """Compile a label selector; return None for an absent one. Raise FieldError."""
     if selector is None:
         return None
     equal = [shapes.Expression(k, "In", [v]) for k, v in (selector.matchLabels or {}).items()]

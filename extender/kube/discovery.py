@@ -1,8 +1,8 @@
-"""What an API server serves, as it tells it.
+"""Discovery: the groups, versions and resources that an API server serves.
 
-Every group is asked for in its preferred version. A group that does not answer is a failure of that
-group only: the rest is given all the same, and the failure beside it (an aggregated API server that
-is down must not keep others from working).
+Every group is requested in its preferred version. If a group does not answer, only that group
+fails: the others are returned, together with the failure (an aggregated API server that is down
+must not affect the others).
 
 Source: client-go's discovery (ServerPreferredResources, ErrGroupDiscoveryFailed).
 """
@@ -22,7 +22,7 @@ from extender.kube.resources import ObjectPath, Resource
 
 @dataclass(frozen=True, slots=True)
 class ServedResource:
-    """A resource, the kind of its objects, what may be done with it and what lies below it."""
+    """A resource with its kind, verbs and subresources."""
 
     resource: Resource
     kind: str
@@ -31,25 +31,25 @@ class ServedResource:
 
     @property
     def api_version(self) -> str:
-        """``apiVersion`` as its objects spell it."""
+        """``apiVersion`` as in the resource's objects."""
         of = self.resource
         return f"{of.group}/{of.version}" if of.group else of.version
 
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The resources, in the server's order, and by group and version what could not be read."""
+    """The resources, in the server's order, and the failures by group and version."""
 
     resources: Sequence[ServedResource]
     failures: Mapping[str, str] = field(default_factory=dict)
 
     def deletable(self) -> Sequence[ServedResource]:
-        """Those that can be listed, watched and deleted."""
+        """Return the resources that can be listed, watched and deleted."""
         wanted = {"delete", "list", "watch"}
         return [each for each in self.resources if wanted <= each.verbs]
 
     def of_kind(self, api_version: str, kind: str) -> ServedResource | None:
-        """Return the resource of a kind: in that version, else in the one that its group prefers."""
+        """Return the resource of a kind: in that version, else in the group's preferred one."""
         group = api_version.rpartition("/")[0]
         found = [r for r in self.resources if (r.kind, r.resource.group) == (kind, group)]
         exact = [each for each in found if each.api_version == api_version]
@@ -88,7 +88,7 @@ class _Resources(msgspec.Struct):
 
 
 async def discover(client: Client) -> Discovered:
-    """Ask for everything; raises ApiError, MalformedError, TransportError if nothing can be had."""
+    """Discover all groups; raise ApiError, MalformedError, TransportError if none can be listed."""
     core = await _ask(client, "/api", _Versions)
     named = await _ask(client, "/apis", _Groups)
     roots = {version: f"/api/{version}" for version in core.versions[:1]}
@@ -109,7 +109,7 @@ async def discover(client: Client) -> Discovered:
 async def resource_of_kind(client: Client, api_version: str, kind: str) -> Resource | None:
     """Return the resource of a kind in one version of its group; None if the version lacks it.
 
-    Raises ApiError (404 if there is no such version), MalformedError, TransportError.
+    Raise ApiError (404 if there is no such version), MalformedError, TransportError.
     """
     root = "/apis" if "/" in api_version else "/api"
     listed = await _ask(client, f"{root}/{api_version}", _Resources)
@@ -118,9 +118,9 @@ async def resource_of_kind(client: Client, api_version: str, kind: str) -> Resou
 
 
 async def discover_group(client: Client, group: str) -> Sequence[ServedResource]:
-    """Ask for one group: each kind in the first version that has it, in the server's order.
+    """Discover one group: each kind in the first version that has it, in the server's order.
 
-    A group that is not served has none. Raises ApiError, MalformedError, TransportError.
+    Return nothing for a group that is not served. Raise ApiError, MalformedError, TransportError.
     """
     found: dict[str, ServedResource] = {}
     for group_version, root in await _roots(client, group):
@@ -131,7 +131,7 @@ async def discover_group(client: Client, group: str) -> Sequence[ServedResource]
 
 
 async def _roots(client: Client, group: str) -> Sequence[tuple[str, str]]:
-    """Return a group's versions, the preferred one first, and where each is served."""
+    """Return a group's versions, the preferred one first, and the path of each."""
     if not group:
         core = await _ask(client, "/api", _Versions)
         return [(version, f"/api/{version}") for version in core.versions]

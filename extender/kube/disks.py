@@ -1,7 +1,7 @@
-"""Volumes of in-tree kinds, as a pod's volume and a PersistentVolume spell them alike.
+"""In-tree volume sources, which a pod's volume and a PersistentVolume write alike.
 
-Defaults are those that the API server would have filled in. What cannot be translated for a CSI
-driver at all (an Azure disk that is not managed) has no identity.
+Defaults are the API server's. A volume that has no CSI translation (an unmanaged Azure disk) has no
+identity.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RbdImage(Struct):
 
 
 class DiskSources(Struct):
-    """The keys of v1.VolumeSource and v1.PersistentVolumeSource that filters heed."""
+    """The fields of v1.VolumeSource and v1.PersistentVolumeSource that filter plugins read."""
 
     gcePersistentDisk: GceDisk | None = None  # noqa: N815
     awsElasticBlockStore: CloudVolume | None = None  # noqa: N815
@@ -65,7 +65,7 @@ class DiskSources(Struct):
 
 
 def disks_of(sources: DiskSources) -> Iterator[Disk]:
-    """Return the disk that the sources describe, if it is of such a kind; no object has two."""
+    """Return the in-tree volume of the sources, if there is one; no object has two."""
     if sources.gcePersistentDisk:
         gce = sources.gcePersistentDisk
         yield Disk(GCE_PD, gce.pdName, bool(gce.readOnly))

@@ -1,21 +1,23 @@
-"""Events: what a controller tells people of an object, beside the object.
+"""The event recorder: core/v1 Events about objects, for people, as client-go's tools/record.
 
     writer = EventWriter(client, clock, rng)
     recorder = writer.recorder("replicaset-controller")
     recorder.normal(pod, "Started", "Started container c")
     await writer.flush()
 
-- Telling never waits and never fails. Events are written by a task of their own, one after the
-  other, in the order in which they were told; it runs while there is anything to write.
-- What is written is what :mod:`extender.kube.correlator` makes of them.
-- A refusal drops an event. If there is no answer, it is tried again, 12 times in all, 10 seconds
-  apart (the first pause is drawn shorter), while others wait; a write that was carried out but not
-  answered counts once. When 1,000 wait, no more are taken.
-- Flushing tries each that is left once, and takes five seconds at most.
+- Recording never waits and never fails. A task of the writer writes the events one after the
+  other, in the order in which they were recorded; it runs while events are pending.
+- Before an event is written, :mod:`extender.kube.controller_runtime.event_correlator` counts,
+  aggregates or drops it.
+- If the server rejects an event, it is dropped. If there is no response, the write is retried, 12
+  attempts in all, 10 seconds apart (the first pause is shorter, at random), while others wait; a
+  write that was carried out but not answered counts once. At 1,000 pending events, new ones are
+  dropped.
+- A flush tries each pending event once, and takes at most five seconds.
 
-Events have names like ``web.18e9ee83bd8f2e72`` (the object's, and the nanosecond), and two of one
-writer never share one. They are core/v1 Events, in the namespace of their object, or in
-``default``. One that stands for several has its component in ``source`` only, as upstream's has.
+Events have names such as ``web.18e9ee83bd8f2e72`` (the object's name, and the nanosecond), and two
+of one writer never have the same name. They are core/v1 Events, in the namespace of their object,
+or in ``default``. An aggregated event has its component in ``source`` only, as upstream's has.
 
 Source: client-go's tools/record/event.go.
 """
@@ -70,13 +72,13 @@ class EventWriter:
         self._log = quiet_log()
 
     def recorder(self, component: str) -> EventRecorder:
-        """Return a recorder that tells events in the name of ``component``."""
+        """Return a recorder of events by ``component``."""
         return EventRecorder(self, component)
 
     def tell(
         self, component: str, about: ObjectReference, type_: str, reason: str, message: str
     ) -> None:
-        """Have an event written."""
+        """Enqueue an event to be written."""
         if len(self._waiting) >= MOST_WAITING:
             self._log.warning("event_dropped", reason=reason, error="too many events wait")
             return
@@ -88,7 +90,7 @@ class EventWriter:
             self._writing = asyncio.create_task(self._write_all())
 
     async def flush(self) -> None:
-        """Write what is left, as well as it can be done at once."""
+        """Write the pending events, one attempt each."""
         if self._writing is None:
             return
         writing, self._flushing = self._writing, True
@@ -126,7 +128,7 @@ class EventWriter:
         self._log.warning("event_dropped", event_name=event.name, error="no answer")
 
     async def _try(self, event: Event) -> bool:
-        """Write an event; False if there was no answer."""
+        """Write an event; return False if there was no response."""
         try:
             if event.count == 1 or not await self._count(event):
                 await self._create(event)
@@ -137,7 +139,7 @@ class EventWriter:
         return True
 
     async def _count(self, event: Event) -> bool:
-        """Write that an event came about again; False if it has expired, or never was written."""
+        """Update the count of an Event; return False if it has expired or was never written."""
         news = {
             "count": event.count,
             "lastTimestamp": rfc3339(event.last_ns),
@@ -157,7 +159,7 @@ class EventWriter:
         await self._client.create(EVENTS.collection(_place(event)), body, bytes)
 
     async def _rest(self, seconds: float) -> None:
-        """Wait, until there is to be no more waiting."""
+        """Wait, unless a flush ends the pause."""
         self._pause = asyncio.create_task(self._clock.sleep(seconds))
         await asyncio.wait((self._pause,))
         self._pause = None
@@ -170,23 +172,23 @@ class EventWriter:
 
 
 class EventRecorder:
-    """Tells events in the name of one component."""
+    """Records the events of one component."""
 
     def __init__(self, writer: EventWriter, component: str) -> None:
         self._writer = writer
         self._component = component
 
     def normal(self, about: ObjectReference, reason: str, message: str) -> None:
-        """Tell of something that is as it should be."""
+        """Record an event of type Normal."""
         self._writer.tell(self._component, about, "Normal", reason, message)
 
     def warning(self, about: ObjectReference, reason: str, message: str) -> None:
-        """Tell of something that may not be."""
+        """Record an event of type Warning."""
         self._writer.tell(self._component, about, "Warning", reason, message)
 
 
 def rfc3339(epoch_ns: int) -> str:
-    """Write a moment as Kubernetes writes times, in whole seconds."""
+    """Format a time as metav1.Time, in whole seconds."""
     return _rfc3339(epoch_ns // 10**9)
 
 

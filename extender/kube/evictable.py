@@ -1,4 +1,4 @@
-"""v1.Pod to the pod that eviction sees: its requests summed by the rules of a kubelet's release."""
+"""v1.Pod as the kubelet's eviction manager reads it; requests are summed as its release does."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ _pods = msgspec.json.Decoder(_Pod)
 
 
 def decode_evictable(raw: bytes, release: EvictionRelease) -> EvictablePod:
-    """Read a v1.Pod as it is. Raises ObjectError."""
+    """Decode a v1.Pod. Raise ObjectError."""
     return decoded("Pod", _pods, raw, lambda shape: _pod(shape, release))
 
 
 def decode_written_evictable(raw: bytes, release: EvictionRelease) -> EvictablePod:
-    """Read a v1.Pod that no API server has defaulted yet. Raises ObjectError."""
+    """Decode a v1.Pod that no API server has defaulted yet. Raise ObjectError."""
 
     def convert(shape: _Pod) -> EvictablePod:
         default_requests(shape.spec)
@@ -92,7 +92,7 @@ def decode_written_evictable(raw: bytes, release: EvictionRelease) -> EvictableP
 
 
 def static_uid(raw: bytes) -> str:
-    """Return the UID that a kubelet knows the static pod by that a mirror pod mirrors, or nothing."""
+    """Return the UID under which a kubelet knows the static pod of a mirror pod; else ""."""
     annotations = _pods.decode(raw).metadata.annotations or {}
     return annotations.get(_HASH, "") if _MIRROR in annotations else ""
 
@@ -152,7 +152,7 @@ def _asked(
 
 
 def _containers(spec: _Spec, release: EvictionRelease) -> Iterator[Container]:
-    """Return the containers that messages speak of; of init containers only sidecars have limits."""
+    """Return the containers of eviction messages; of init containers, only sidecars have limits."""
     for container in spec.containers or ():
         yield _container(container, _limit(container))
     if release.tells_init_containers:
@@ -177,7 +177,7 @@ def _limit(container: shapes.Container) -> Quantity | None:
 
 
 def _storage_limit(claims: Claims, spec: _Spec) -> Quantity | None:
-    """Return the sum of the limits, spelled like the first of them that is not zero."""
+    """Return the sum of the limits, in the format of the first that is not zero."""
     total = limited(claims)
     if total is None:
         return None
@@ -187,7 +187,7 @@ def _storage_limit(claims: Claims, spec: _Spec) -> Quantity | None:
 
 
 def _limits_at_once(spec: _Spec) -> list[list[Quantity]]:
-    """List the limits that hold together: of what runs in the end, and with each init container."""
+    """List the limits that apply together: of running containers, and with each init container."""
     sidecars: list[Quantity] = []
     starting = []
     for container in spec.initContainers or ():
@@ -221,7 +221,7 @@ def _size_limit(path: str, held: _EmptyDir) -> Quantity | None:
 
 
 def _quantity(given: shapes.Quantity | None) -> Quantity:
-    """Return an amount of which it is known that it is a quantity."""
+    """Parse an amount that was already validated as a quantity."""
     return NOTHING if given is None else quantity(str(given).strip())
 
 

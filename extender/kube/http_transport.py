@@ -1,12 +1,11 @@
-"""The transport that has a socket: HTTP/1.1 to one endpoint through aiohttp.
+"""The transport over a socket: HTTP/1.1 to one endpoint through aiohttp.
 
-Answers are asked for uncompressed: within a cluster the wire is cheaper than inflating. The
-Authorization header is asked for anew with every request. Proxies, redirects, cookies and netrc
-are never picked up from the surroundings; the endpoint says everything.
+Responses are requested uncompressed: within a cluster, bandwidth is cheaper than decompression. The
+Authorization header is obtained anew for every request. Proxies, redirects, cookies and netrc are
+never taken from the environment; they come from the endpoint alone.
 
-A peer that closes is noticed at once, a peer that vanished without closing by TCP keepalive
-within about a minute, and one whose kernel lives while its process is stuck by the request's
-`silence_limit`.
+A peer that closes is detected at once, one that disappeared without closing by TCP keepalive within
+about a minute, and one whose kernel runs while its process hangs by the request's `idle_timeout`.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ CONNECT_SECONDS = 10.0
 
 
 class Credentials(Protocol):
-    """Who we are, asked anew for every request since tokens are short-lived."""
+    """The client's credentials, obtained for every request since tokens are short-lived."""
 
     async def authorization(self) -> str | None:
-        """The Authorization header, or None to go without. Raises TransportError."""
+        """Return the Authorization header, or None to send none. Raise TransportError."""
         ...
 
     def refused(self) -> None:
-        """Note that the server answered 401 to the last header."""
+        """Record that the server answered 401 to the last header."""
         ...
 
 
@@ -55,18 +54,18 @@ class Anonymous:
     """No credentials, or only those in a TLS client certificate."""
 
     async def authorization(self) -> str | None:
-        """None: no header is sent."""
+        """Return None: no header is sent."""
         return None
 
     def refused(self) -> None:
-        """Nothing to renew."""
+        """Do nothing: there is no token to renew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where an API server is and how to be let in.
+    """The address of an API server, with credentials and TLS configuration.
 
-    `url` has no trailing slash and may carry a base path; `tls_server_name` overrides the name
+    `url` has no trailing slash and may have a base path; `tls_server_name` overrides the name
     that the certificate is checked against; `proxy` is a URL.
     """
 
@@ -78,7 +77,7 @@ class Endpoint:
 
 
 class AiohttpTransport:
-    """At most 100 connections to one endpoint. Build it inside a running event loop."""
+    """At most 100 connections to one endpoint. Create it inside a running event loop."""
 
     def __init__(self, endpoint: Endpoint, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._endpoint = endpoint
@@ -101,7 +100,7 @@ class AiohttpTransport:
         return self._endpoint.url
 
     async def request(self, request: Request) -> Response:
-        """Send and await the whole answer. Raises TransportError."""
+        """Send a request and return the whole response. Raise TransportError."""
         async with self._exchange(request) as answer:
             with _Faults(self._endpoint, request):
                 body = await answer.read()
@@ -109,13 +108,13 @@ class AiohttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        """Send and read the answer while it arrives. Raises TransportError on entering."""
+        """Send a request and stream the response. Raise TransportError on entering."""
         async with self._exchange(request) as answer:
             faults = _Faults(self._endpoint, request)
             yield _AiohttpStream(answer, faults, LineSplitter(self._max_line_bytes))
 
     async def close(self) -> None:
-        """Return every connection."""
+        """Close every connection."""
         await self._session.close()
 
     @asynccontextmanager
@@ -144,7 +143,7 @@ class AiohttpTransport:
 
 
 class _AiohttpStream:
-    """Lines of an answer whose body is read only as fast as it is asked for."""
+    """The lines of a response whose body is read only as fast as it is consumed."""
 
     def __init__(
         self, answer: aiohttp.ClientResponse, faults: _Faults, splitter: LineSplitter
@@ -169,7 +168,7 @@ class _AiohttpStream:
         return self._lines.popleft()
 
     async def read(self) -> bytes:
-        """The body as one piece, cut after MAX_ERROR_BODY_BYTES."""
+        """Return the body as one piece, cut after MAX_ERROR_BODY_BYTES."""
         body = b""
         with self._faults:
             while len(body) < MAX_ERROR_BODY_BYTES and (chunk := await self._content.readany()):
@@ -178,7 +177,7 @@ class _AiohttpStream:
 
 
 class _Faults:
-    """Turns aiohttp's ways to fail into TransportErrors that name server and request."""
+    """Converts aiohttp's exceptions to TransportErrors that name server and request."""
 
     def __init__(self, endpoint: Endpoint, request: Request) -> None:
         self._where = f"{request.method} {endpoint.url}{request.target}"
@@ -196,7 +195,7 @@ class _Faults:
 
 @cache
 def user_agent() -> str:
-    """How we name ourselves to servers: `reprieve/VERSION`."""
+    """Return the User-Agent of this client: `reprieve/VERSION`."""
     try:
         return f"reprieve/{version('reprieve')}"
     except PackageNotFoundError:  # run from a source tree that was never installed
@@ -215,11 +214,11 @@ def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _socket_with_keepalive(address: AddrInfoType) -> socket.socket:
-    """A socket that asks a silent peer after 30 s, thrice every 10 s, whether it still lives."""
+    """Return a socket with TCP keepalive: probes after 30 s of silence, three at 10 s intervals."""
     family, kind, protocol, _, _ = address
     sock = socket.socket(family, kind, protocol)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):  # Linux; elsewhere the host's defaults hold
+        if hasattr(socket, option):  # Linux; elsewhere the host's defaults apply
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return sock

@@ -1,16 +1,17 @@
-"""A local copy of one resource, found by key or by index, that tells others what changes in it.
+"""The indexer: a local cache of one resource, by key and by index, that notifies event handlers.
 
-It is the sink of an informer (:mod:`extender.kube.informer`) that several may share. Guarantees:
+It is the store of a reflector (:mod:`extender.kube.informers.reflector`) that controllers may
+share. Guarantees:
 
-- Handlers hear of everything, in the server's order, after the copy and its indexes have changed.
-- Who joins late is first told of all that is there, as added.
-- After a relist only the differences are told: what has gone is removed, what has another version
-  is updated. What has not changed is not mentioned.
-- An object that was deleted and made anew under its old name is another one: its predecessor is
-  removed before it is added, even if the deletion itself was missed.
+- Handlers receive every event, in the server's order, after the cache and its indexes have changed.
+- A handler that is added later first receives all present objects, as added.
+- After a relist, handlers receive the differences only: objects that are gone are removed, objects
+  with another version are updated. Unchanged objects cause no event.
+- An object that was deleted and recreated under the same name is another object: the old one is
+  removed before the new one is added, even if the deletion itself was missed.
 - A deletion that was missed (it shows only as the difference, or by a successor) leaves a
-  tombstone: the last state that was seen here, which need not be the object's last. Handlers that
-  care get it apart from other removals (:class:`TombstoneHandler`), all others as one of them.
+  tombstone: the last state that was observed, which need not be the object's last. A
+  :class:`TombstoneHandler` receives it separately from other removals, other handlers as a removal.
 
 Iteration is in the order of arrival, so that the same events lead to the same order everywhere.
 """
@@ -24,11 +25,11 @@ from extender.kube.metadata import ObjectMeta
 
 
 class Thing(Protocol):
-    """An object that knows who it is."""
+    """An object with metadata."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Its metadata."""
+        """The object's metadata."""
         ...
 
 
@@ -38,32 +39,32 @@ IndexBy = Callable[[T], Iterable[str]]
 
 
 class Handler(Protocol[T_contra]):
-    """Who wants to hear of changes; what it raises ends the informer."""
+    """Handles changes of objects; an exception that it raises ends the reflector."""
 
     def added(self, item: T_contra) -> None:
-        """There is a new object."""
+        """Handle a new object."""
         ...
 
     def updated(self, old: T_contra, new: T_contra) -> None:
-        """An object has changed."""
+        """Handle a changed object."""
         ...
 
     def removed(self, item: T_contra) -> None:
-        """An object has gone; ``item`` is its last known state."""
+        """Handle the removal of an object; ``item`` is its last known state."""
         ...
 
 
 @runtime_checkable
 class TombstoneHandler(Handler[T_contra], Protocol[T_contra]):
-    """A handler that tells removals that were seen from those that were missed."""
+    """A handler that distinguishes observed removals from missed ones."""
 
     def found_gone(self, item: T_contra) -> None:
-        """An object has gone while nobody looked; ``item`` is what was seen of it last."""
+        """Handle a removal that was missed; ``item`` is the last observed state."""
         ...
 
 
 class Indexer(Generic[T]):
-    """Objects by ``namespace/name``, and by the values that indexes give for each of them."""
+    """Objects by ``namespace/name``, and by the values of the index functions."""
 
     def __init__(self) -> None:
         self._items: dict[str, T] = {}
@@ -83,11 +84,11 @@ class Indexer(Generic[T]):
         return self._items.values()
 
     def by(self, index: str, value: str) -> Collection[T]:
-        """Return the objects for which an index gives ``value``; KeyError if there is no index."""
+        """Return the objects with ``value`` in an index. Raise KeyError if there is no index."""
         return self._indexed[index].get(value, {}).values()
 
     def add_index(self, index: str, index_by: IndexBy[T]) -> None:
-        """Have objects found by the values that ``index_by`` gives; a known index stays as it is.
+        """Add an index by the values of ``index_by``; an index that exists stays as it is.
 
         The values of an object must not change as long as the object is the same.
         """
@@ -97,19 +98,19 @@ class Indexer(Generic[T]):
                 self._enter(index, item)
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Tell ``handler`` of everything there is, and from now on of every change."""
+        """Add a handler: it receives all present objects as added, then every change."""
         self._handlers.append(handler)
         for item in tuple(self._items.values()):
             handler.added(item)
 
     def remove_handler(self, handler: Handler[T]) -> None:
-        """Tell ``handler`` that everything has gone, and nothing from then on."""
+        """Remove a handler: it receives all present objects as removed, and then nothing."""
         self._handlers.remove(handler)
         for item in tuple(self._items.values()):
             handler.removed(item)
 
     def replace(self, items: Sequence[T]) -> None:
-        """Take over the whole state."""
+        """Replace all objects."""
         present = {item.metadata.key for item in items}
         for key in [key for key in self._items if key not in present]:
             self._bury(key)
@@ -117,7 +118,7 @@ class Indexer(Generic[T]):
             self.upsert(item)
 
     def upsert(self, item: T) -> None:
-        """Take over an object that is new or changed."""
+        """Add or update an object."""
         old = self._items.get(item.metadata.key)
         if old is not None and old.metadata.uid != item.metadata.uid:
             self._bury(item.metadata.key)
@@ -133,7 +134,7 @@ class Indexer(Generic[T]):
                 handler.updated(old, item)
 
     def remove(self, item: T) -> None:
-        """Drop an object; ``item`` is its last state."""
+        """Remove an object; ``item`` is its last state."""
         present = self._items.get(item.metadata.key)
         if present is not None and present.metadata.uid == item.metadata.uid:
             self._drop(item.metadata.key)
@@ -141,7 +142,7 @@ class Indexer(Generic[T]):
                 handler.removed(item)
 
     def _bury(self, key: str) -> None:
-        """Drop an object whose deletion was missed."""
+        """Remove an object whose deletion was missed."""
         last = self._drop(key)
         for handler in self._handlers:
             if isinstance(handler, TombstoneHandler):

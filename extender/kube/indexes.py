@@ -1,12 +1,12 @@
-"""Indexes that most controllers want, for :meth:`extender.kube.indexer.Indexer.add_index`.
+"""Common index functions, for :meth:`extender.kube.informers.indexer.Indexer.add_index`.
 
     pods.add_index(BY_CONTROLLER, controller_of)
     pods.by(BY_CONTROLLER, replica_set.metadata.uid)     the pods that it controls
     pods.add_index(*by_label("app"))
     pods.by("label:app", "web")                          the pods with app=web
 
-What has no value for an index is not found by it. Whatever an index gives is in the order of
-arrival, or of the last change that gave an object its present version.
+An object without a value is not in the index. The objects of an index value are in the order of
+arrival, or of the last change that set an object's present version.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ BY_NODE: Final = "node"
 
 
 class Assigned(Protocol):
-    """The part of a pod that says where it runs."""
+    """The field of a pod spec that names its node."""
 
     @property
     def node_name(self) -> str:
-        """The node; "" if it has none yet."""
+        """The name of the node; "" if the pod has none yet."""
         ...
 
 
 class PodLike(Thing, Protocol):
-    """An object that runs on a node."""
+    """A pod that can be indexed by its node."""
 
     @property
     def spec(self) -> Assigned:
-        """What it is to be."""
+        """The pod's spec."""
         ...
 
 
 def namespace_of(item: Thing) -> tuple[str, ...]:
-    """Return what ``BY_NAMESPACE`` finds an object by; nothing if it is cluster-wide."""
+    """Return the value of ``BY_NAMESPACE``: the object's namespace; nothing if cluster-scoped."""
     return (item.metadata.namespace,) if item.metadata.namespace else ()
 
 
 def controller_of(item: Thing) -> tuple[str, ...]:
-    """Return what ``BY_CONTROLLER`` finds an object by: the UID of the owner that controls it."""
+    """Return the value of ``BY_CONTROLLER``: the UID of the object's controller."""
     owner = item.metadata.controller
     return (owner.uid,) if owner else ()
 
 
 def node_of(pod: PodLike) -> tuple[str, ...]:
-    """Return what ``BY_NODE`` finds a pod by: its node, if it has one."""
+    """Return the value of ``BY_NODE``: the pod's node, if it has one."""
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
 def by_label(key: str) -> tuple[str, IndexBy[Thing]]:
-    """Return an index, and its name, that finds objects by the value of a label."""
+    """Return the name and the function of an index by the value of a label."""
 
     def value_of(item: Thing) -> tuple[str, ...]:
         value = (item.metadata.labels or {}).get(key)

@@ -1,33 +1,33 @@
-"""Keeps a local copy of a resource equal to the server's: list once, then follow the watch.
+"""The reflector: keeps a store equal to a resource on the server, by list and watch.
 
-Guarantees towards the sink, whatever the connection does:
+Guarantees towards the store, independent of connection errors:
 
-- It first gets `replace` with everything, then single changes in the server's order. Each change
-  comes once: a broken watch is resumed after the last event or bookmark that was read whole.
+- It first receives `replace` with all objects, then single changes in the server's order. Each
+  change comes once: a watch that breaks is resumed after the last complete event or bookmark.
 - If the server cannot resume (410 Gone, a version it does not know, a frame that cannot be
-  read), the sink gets `replace` again. What was missed in between shows only as the difference.
-- Calls to the sink never overlap and are never cut by cancellation.
-- Between two `replace` the copy never goes back in time: a list is asked for at least at the
-  version last seen. Only when the server refuses that version is the newest state taken as is.
+  read), the store receives `replace` again. Changes in between show only as the difference.
+- Calls to the store never overlap and are never interrupted by cancellation.
+- Between two `replace` the store never goes back in time: a list is requested at the version last
+  seen, or newer. Only when the server rejects that version, the newest state is taken as it is.
 
-What the server does, and what follows (the rules of client-go's tools/cache/reflector.go, except
-that it lists again after a lost connection where this one resumes):
+The reaction to each behaviour of the server (the rules of client-go's tools/cache/reflector.go,
+except that it lists again after a lost connection where this one resumes):
 
     watch ends by its timeout         resume at once
     watch ends at once, without event resume after a delay
     connection lost, half a frame     resume after a delay
-    silent beyond a limit             as a lost connection (by default: timeout + 30 s)
+    silent beyond the idle timeout    as a lost connection (by default: timeout + 30 s)
     401 403 408 429 5xx               repeat the same request after a delay, or Retry-After
-    410, version ahead of the server  list again after a delay; if the list says so too, list the
+    410, version ahead of the server  list again after a delay; if the list fails alike, list the
                                       newest state at once
     any other error, malformed frame  list again after a delay
 
-Delays are `backoff`'s. Each watch asks for a timeout of 5 to 10 minutes, drawn at random so that
-many clients do not come back together. Bookmarks come each minute, so that a longer
-silence means a connection that leads nowhere, or a server that is stuck; servers without bookmarks
-are heard from when a watch is opened. After a silent watch, opening the next one is no sign of life
-yet: whoever is stuck opens watches and says nothing. One log line per change of condition: the same
-trouble repeated is not logged again.
+Delays are exponential, with jitter. Each watch requests a timeout of 5 to 10 minutes, at random, so
+that many clients do not return at the same time. Bookmarks come each minute, so a longer silence
+means a dead connection or a server that hangs; from servers without bookmarks, an opened watch is
+the only sign of life. After an idle timeout, an opened watch does not count as one: a server that
+hangs may open watches and send nothing. Only changes of condition are logged: a repeated error is
+not logged again.
 """
 
 from __future__ import annotations
@@ -63,31 +63,31 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Sink(Protocol[T_contra]):
-    """Where the copy is kept. What it raises ends the informer."""
+    """The store that a reflector fills. An exception that it raises ends the reflector."""
 
     def replace(self, items: Sequence[T_contra]) -> None:
-        """The whole state, in the server's order; forget everything else."""
+        """Replace all objects by these, in the server's order."""
         ...
 
     def upsert(self, item: T_contra) -> None:
-        """An object was created or changed."""
+        """Add an object, or update it."""
         ...
 
     def remove(self, item: T_contra) -> None:
-        """An object is gone; `item` is its last state."""
+        """Remove an object; `item` is its last state."""
         ...
 
 
 class Informer(Generic[T]):
-    """Follows one resource for one sink.
+    """Lists and watches one resource into one store.
 
-    `decode` must give a value for a broken object too; what it raises ends the informer. `clock`
-    and `rng` decide delays and watch timeouts. For gauges:
+    `decode` must return a value for a malformed object too; an exception of it ends the reflector.
+    `clock` and `rng` determine delays and watch timeouts. Attributes for gauges:
 
-    - `resource_version`: the version the copy has reached, "" before the first list;
-    - `last_heard`: when the server last said anything, or opened a watch that followed no silent
-      one, in the clock's monotonic seconds;
-    - `watching`: whether a watch is open, so that silence means that nothing happened;
+    - `resource_version`: the version that the store has reached, "" before the first list;
+    - `last_heard`: when the server last sent anything, or opened a watch (not after an idle
+      timeout), in the clock's monotonic seconds;
+    - `watching`: whether a watch is open, so that silence means that nothing changed;
     - `relists`: lists after the first; `reconnects`: watches resumed without a list.
     """
 
@@ -128,20 +128,20 @@ class Informer(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """Whether the sink has had its first `replace`; stays true."""
+        """Whether the store has received its first `replace`; stays true."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
-        """Return once the sink has had its first `replace`."""
+        """Return once the store has received its first `replace`."""
         await self._synced.wait()
 
     @property
     def settled(self) -> bool:
-        """Whether there is no first `replace` to wait for; stays true."""
+        """Whether the store has synced, or the resource is unavailable; stays true."""
         return self._settled.is_set()
 
     async def wait_settled(self) -> None:
-        """Return once there is no first `replace` to wait for."""
+        """Return once the store has synced, or the resource is unavailable."""
         await self._settled.wait()
 
     async def run(self) -> None:
@@ -167,7 +167,7 @@ class Informer(Generic[T]):
         self._fill(listing)
 
     def _fill(self, listing: Listing[T]) -> None:
-        """Take over the whole state."""
+        """Replace the state of the store."""
         self._sink.replace(listing.items)
         self._reached(listing.resource_version)
         self._must_list = self._version_refused = self._resuming = False
@@ -180,7 +180,7 @@ class Informer(Generic[T]):
         )
 
     def _least_version(self, at_first: str) -> str:
-        """How old the whole state may be: anything at first, then none older, then the newest."""
+        """Return the least version of a list: any at first, then the one reached, or the newest."""
         return "" if self._version_refused else self.resource_version or at_first
 
     async def _watch(self) -> None:
@@ -201,7 +201,7 @@ class Informer(Generic[T]):
         return int(MIN_WATCH_SECONDS * (1 + self._rng.random()))
 
     async def _follow(self, events: EventStream) -> None:
-        """Take over each change, until the watch ends."""
+        """Apply the events of a watch until it ends."""
         self.watching = True
         self.reconnects += self._resuming
         self._resuming = True
@@ -234,7 +234,7 @@ class Informer(Generic[T]):
         self.last_heard = self._clock.monotonic()
 
     async def _recover(self, trouble: Trouble) -> None:
-        """Choose between resuming and listing again, and wait as long as it takes."""
+        """Choose between resuming and listing again, and wait for the delay."""
         if version_unusable(trouble) and self._must_list and not self._version_refused:
             self._version_refused = True
             return
@@ -245,7 +245,7 @@ class Informer(Generic[T]):
         self._unwell(trouble, delay)
         await self._clock.sleep(delay)
 
-    def _ends_waiting(self, trouble: Trouble) -> bool:  # noqa: ARG002 - OptionalInformer's say
+    def _ends_waiting(self, trouble: Trouble) -> bool:  # noqa: ARG002 - see OptionalReflector
         return False
 
     def _unwell(self, trouble: Trouble, delay: float) -> None:
@@ -264,10 +264,10 @@ class Informer(Generic[T]):
 
 
 class OptionalInformer(Informer[T]):
-    """Follows a resource that the server may not have, or may not show to us.
+    """Lists and watches a resource that the server may not serve, or may not permit.
 
-    Once the server has said so (404, 403), nobody need wait for it: it is settled. It is asked for
-    again with the usual delays, and followed from the day that it is served.
+    After a 404 or 403 it counts as unavailable, so that waiting for it ends. The list is retried
+    with the usual delays, and the resource is watched once it is served.
     """
 
     def _ends_waiting(self, trouble: Trouble) -> bool:

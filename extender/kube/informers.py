@@ -1,16 +1,16 @@
-"""Informers that controllers share: one copy, one watch, however many look at it.
+"""The shared informer factory: one cache and one watch of a resource for all controllers.
 
-Whoever asks for a resource with the same decoder and selection gets the same copy. The informers
-run as tasks from the moment they are asked for, until :meth:`Informers.stop`; one that is no longer
-wanted (its resource has gone) is stopped by itself, at once (:meth:`Informers.drop`) or when the
-last of those who have joined it leaves (:meth:`Informers.leave`). They stream where the server
-offers it (:mod:`extender.kube.streaming`). What a handler raises ends its informer and
-sets :attr:`Informers.fault`, and :meth:`Informers.stop` raises it again, so that a fault does not
-go unnoticed.
+The same resource, decoder and selection share one cache. The informers run as tasks from the
+moment they are requested, until :meth:`SharedInformerFactory.stop`. A single informer (of a
+resource that is gone) is stopped at once by :meth:`SharedInformerFactory.drop`, or with its last
+user by :meth:`SharedInformerFactory.leave`. Informers use WatchList where the server supports it
+(:mod:`extender.kube.informers.watch_list`). An exception of a handler ends its informer and sets
+:attr:`SharedInformerFactory.failure`, and :meth:`SharedInformerFactory.stop` raises it again, so
+that it is not lost.
 
-Handlers of several parties hear of changes independently, in the order in which they joined
-(:mod:`extender.kube.indexer`). A party that distrusts its own bookkeeping has everything told again
-from time to time (:func:`resync`); that asks nothing of the server.
+The handlers of an informer are independent, and receive events in the order in which they were
+added (:mod:`extender.kube.informers.indexer`). A handler may receive all objects again at an
+interval (:func:`resync`); that sends no request to the server.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ T = TypeVar("T", bound=Thing)
 
 @dataclass(frozen=True, slots=True)
 class Shared(Generic[T]):
-    """A copy of a resource, and the informer that keeps it."""
+    """A cache of a resource, and the reflector that fills it."""
 
     objects: Indexer[T]
     informer: Informer[T]
 
     async def wait_synced(self) -> None:
-        """Return once the copy has been filled for the first time."""
+        """Return once the cache has been filled for the first time."""
         await self.informer.wait_synced()
 
 
 class Informers:
-    """The informers of one process; see the module's rules."""
+    """The shared informers of one process; see the module's rules."""
 
     def __init__(self, client: Client, clock: Clock, rng: Random) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class Informers:
         decode: Decode[T],
         selection: Selection = EVERYTHING,
     ) -> Shared[T]:
-        """Return the copy of a resource, and begin to keep it."""
+        """Return the shared informer of a resource, and start it if it is new."""
         wanted = (resource, decode, selection)
         shared = self._shared.get(wanted)
         if shared is None:
@@ -78,7 +78,7 @@ class Informers:
     def drop(
         self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
     ) -> None:
-        """Stop keeping a copy, and forget it; its objects are told to have gone."""
+        """Stop an informer, and drop it; its handlers receive its objects as removed."""
         wanted = (resource, decode, selection)
         if task := self._tasks.pop(wanted, None):
             task.cancel()
@@ -90,7 +90,7 @@ class Informers:
         decode: Decode[T],
         selection: Selection = EVERYTHING,
     ) -> Shared[T]:
-        """Return the copy of a resource to somebody who may :meth:`leave` it before others do."""
+        """Return the shared informer of a resource, to be followed by :meth:`leave`."""
         self._joined[resource, decode, selection] += 1
         return self.of(resource, decode, selection)
 
@@ -102,9 +102,9 @@ class Informers:
         *,
         handlers: Iterable[Handler[T]] = (),
     ) -> None:
-        """Leave a copy with one's handlers, to whom its objects are told to have gone.
+        """Remove one's handlers from an informer; they receive its objects as removed.
 
-        It is dropped if nobody else has joined.
+        The informer is dropped with its last user.
         """
         wanted = (resource, decode, selection)
         self._joined[wanted] -= 1
@@ -120,15 +120,15 @@ class Informers:
             self.fault.set()
 
     async def stop(self) -> None:
-        """End all informers; raises what ended one of them before."""
+        """Stop all informers; raise the exception that ended one of them before."""
         await end(self._tasks.values())
 
 
 async def resync(shared: Shared[T], handler: Handler[T], clock: Clock, seconds: float) -> None:
-    """Tell ``handler`` of all objects, as updated, whenever ``seconds`` have passed; without end.
+    """Call ``handler.updated`` for all objects, every ``seconds``; never return.
 
-    Old and new are then one and the same object. The first time comes ``seconds`` after the copy
-    has been filled. Many parties draw their periods at random, so that they do not come together.
+    Old and new are the same object. The first resync comes ``seconds`` after the cache has synced.
+    Callers with many resyncs draw the intervals at random, so that they do not coincide.
     """
     await shared.wait_synced()
     while True:
@@ -138,7 +138,7 @@ async def resync(shared: Shared[T], handler: Handler[T], clock: Clock, seconds: 
 
 
 async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks and await them; raises what had ended one of them before."""
+    """Cancel tasks and await them; raise the exception that ended one of them before."""
     running = tuple(tasks)
     for task in running:
         task.cancel()

@@ -1,7 +1,7 @@
-"""A kubelet's configuration, as far as eviction heeds it: its file, or what it tells at /configz.
+"""KubeletConfiguration, as far as eviction reads it: from its file or from /configz.
 
-Both are a KubeletConfiguration; /configz wraps it in ``{"kubeletconfig": …}``. What is not given
-has the kubelet's own default.
+Both contain a KubeletConfiguration; /configz wraps it in ``{"kubeletconfig": …}``. Missing fields
+have the kubelet's own defaults.
 
 Source: k8s.io/kubelet/config/v1beta1 and its defaults in pkg/kubelet/apis/config/v1beta1.
 """
@@ -43,9 +43,9 @@ class KubeletConfig(Struct, rename="camel", frozen=True):
     feature_gates: dict[str, bool] | None = None
 
     def configuration(self, layout: Layout, release: EvictionRelease) -> Configuration:
-        """Return what a kubelet of ``release`` makes of it on a node with this layout.
+        """Return the eviction configuration of a kubelet of ``release`` with this disk layout.
 
-        Raises ThresholdError, which names the field, also if the transition period is none.
+        Raise ThresholdError, which names the field, also for an invalid transition period.
         """
         texts = ThresholdTexts(
             self._hard(release),
@@ -88,7 +88,7 @@ _configs = msgspec.json.Decoder(KubeletConfig)
 
 
 def decode_kubelet_config(document: Document) -> KubeletConfig:
-    """Read a kubelet's configuration. Raises ManifestError."""
+    """Decode a KubeletConfiguration. Raise ManifestError."""
     wrapped = document_as(_configz, document).kubeletconfig
     config = document_as(_configs, document) if wrapped is None else wrapped
     if config.kind != _KIND:

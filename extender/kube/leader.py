@@ -1,35 +1,36 @@
-"""Leader election on a Lease: of several candidates one works, and if it falls silent another does.
+"""Leader election on a Lease: one of several candidates leads; when it fails, another takes over.
 
-Who holds the Lease renews it every few seconds. A candidate that has seen it unchanged for as long
-as it counts takes it over; an optimistic write decides between two. The rules are client-go's
-(tools/leaderelection/leaderelection.go), with its numbers. Guarantees:
+The holder renews the Lease every few seconds. A candidate that has observed no change for the
+duration of the Lease takes it over; optimistic concurrency decides between two. The rules and
+numbers are client-go's (tools/leaderelection/leaderelection.go). Guarantees:
 
-- Nobody's wall clock matters. A candidate counts from when it saw the Lease change, on its own
-  monotonic clock; so clocks may differ and jump as they like. Only their rates must be alike: up to
+- Wall clocks do not matter. A candidate counts from when it observed a change of the Lease, on its
+  own monotonic clock, so clocks may differ and jump. Only their rates must be similar: up to
   ``lease_seconds / renew_deadline`` (1.5) between the fastest and the slowest.
-- Two never believe at once that they lead. A leader believes so for ``renew_deadline`` seconds from
-  when it sent its last successful write; others wait ``lease_seconds`` from when they saw that
-  write, which is later. What the server does with writes whose answers are lost changes nothing.
-- One always leads, a few seconds after the server can be reached: refusals, lost connections and
-  answers that do not come are survived by trying again.
-- Work is cancelled when its leader is none any more, and has ended before the Lease is given back;
-  it is given back at once when the work has ended or the candidate is cancelled.
+- Never do two candidates consider themselves the leader. A leader does so for ``renew_deadline``
+  seconds from when it sent its last successful write; others wait ``lease_seconds`` from when they
+  observed that write, which is later. This holds as well for writes whose responses are lost.
+- There is always a leader, a few seconds after the server can be reached: error responses, lost
+  connections and missing responses are retried.
+- Work is cancelled when the leadership is lost, and has ended before the Lease is released. The
+  Lease is released at once when the work has ended or the candidate is cancelled.
 
-client-go's leader believes longer: from when its answer came, plus a pause, plus the deadline,
-which with slow answers is longer than others wait. It also gives back a Lease without looking
-whose it is. Both are put right here.
+client-go's leader leads longer: from when its response came, plus a pause, plus the deadline,
+which with slow responses is longer than others wait. It also releases a Lease without checking its
+holder. Both are corrected here.
 
-What this does not give is fencing. Between a look at :attr:`LeaderElector.leading` and the arrival
-of a write, time passes: a process that is stopped in between (a paused machine, whose monotonic
-clock may stand still as well), or a request that dawdles in the network, writes when another leads
-already. The server does not ask whether a writer leads. So what leaders write must be safe in
-itself: with a resourceVersion or a UID that it is meant for, as our controllers' writes are.
-Somebody who deletes the Lease or empties it by hand lets a second leader in for a few seconds.
+There is no fencing. Between a read of :attr:`LeaderElector.is_leader` and the arrival of a write,
+time passes: a process that is stopped in between (a paused machine, whose monotonic clock may stop
+as well), or a request that is delayed in the network, may write when another candidate already
+leads. The server does not check whether a writer leads. So the writes of leaders must be safe by
+themselves: with a resourceVersion or a UID as a precondition, as our controllers' writes are. A
+user who deletes or empties the Lease by hand permits a second leader for a few seconds.
 
-Why not kubernetes_asyncio's: it takes no clock and counts by the wall clock (a jump of a minute
-forward makes a candidate take over at once); any error that is not an ApiException, a refused
-connection say, ends its loop and leaves the work running, as being cancelled does; a request that
-hangs keeps the leader leading beyond its lease; nothing is given back. Each was tried.
+kubernetes_asyncio's leader election is not used: it takes no clock and counts by the wall clock (a
+jump of a minute forward makes a candidate take over at once); an error other than ApiException,
+such as a refused connection, ends its loop and leaves the work running, as cancellation does; a
+request that hangs keeps the leader leading beyond its Lease; it never releases the Lease. Each was
+tested.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ _WORTH_WAITING_SECONDS: Final = 0.01
 
 
 class LeadershipLostError(Exception):
-    """The Lease could not be renewed in time, or is another's; the work has been cancelled."""
+    """The Lease was not renewed in time, or has another holder; the work has been cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a Lease counts, and how hard its holder tries to keep it, in seconds.
+    """The duration of the Lease, and how often its holder renews it, in seconds.
 
-    Raises ValueError if the holder would not give up in time, or could not try twice.
+    Raise ValueError if the holder would not give up in time, or could not try twice.
     """
 
     lease_seconds: int = 15
@@ -76,14 +77,14 @@ class Terms:
 
     @property
     def attempt_seconds(self) -> float:
-        """How long an attempt may take; the holder has time for a second one."""
+        """The timeout of an attempt; the holder has time for a second one."""
         return self.renew_deadline / 2
 
 
 class LeaderElector:
-    """One candidate for a Lease. Its ``identity`` must be nobody else's.
+    """One candidate for a Lease. Its ``identity`` must be unique.
 
-    ``recorder`` tells people, in Events about the Lease, when it begins and ceases to lead.
+    ``recorder`` records Events about the Lease when the candidate starts and stops leading.
     """
 
     def __init__(
@@ -109,18 +110,18 @@ class LeaderElector:
 
     @property
     def leading(self) -> bool:
-        """Whether this candidate may work now."""
+        """Whether this candidate leads now."""
         return self._clock.monotonic() < self._leads_until
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last seen; "" if nobody did."""
+        """The last observed holder of the Lease; "" if there was none."""
         return self._seen.holder
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Wait to be elected, then run ``work`` while this candidate leads.
+        """Wait for the leadership, then run ``work`` while this candidate leads.
 
-        Returns when the work has ended, and raises what it raises; raises LeadershipLostError if
+        Return when the work has ended, and raise its exception; raise LeadershipLostError if
         the leadership ended first. It may be run again.
         """
         try:
@@ -147,7 +148,7 @@ class LeaderElector:
             await self._clock.sleep(pause)
 
     async def _renew(self) -> None:
-        """Renew the Lease again and again, until the time has run out."""
+        """Renew the Lease periodically, until the renew deadline has passed."""
         now = began = self._clock.monotonic()
         while (left := self._leads_until - now) > _WORTH_WAITING_SECONDS:
             pause = min(began + self._terms.retry_period - now, left)
@@ -159,7 +160,7 @@ class LeaderElector:
             now = self._clock.monotonic()
 
     async def _attempt(self, seconds: float) -> bool:
-        """Acquire or renew, if that can be done now, and within a time."""
+        """Return whether one attempt to acquire or renew succeeded within a timeout."""
         try:
             return await within(self._clock, seconds, self._acquire_or_renew())
         except (ApiError, MalformedError, TransportError, TimeoutError) as trouble:
@@ -191,7 +192,7 @@ class LeaderElector:
         self._leads_until = sent + self._terms.renew_deadline
 
     def _see(self, spec: LeaseSpec) -> None:
-        """Note what the Lease says, and when it began to say so as far as can be seen from here."""
+        """Record an observed spec, and the time of its first observation."""
         if spec.holder != self._seen.holder:
             self._log.info("leader_seen", holder=spec.holder)
         if spec != self._seen:
@@ -200,11 +201,11 @@ class LeaderElector:
             self._leads_until = -1.0
 
     def _counts(self) -> bool:
-        """Whether the holder that was seen last may still lead."""
+        """Return whether the last observed Lease has not expired."""
         return self._clock.monotonic() < self._seen_at + self._seen.seconds
 
     def _term_after(self, spec: LeaseSpec) -> LeaseSpec:
-        """Return what to write over a spec, as a renewal or as a change of the holder."""
+        """Return the spec that follows an observed one: a renewal, or a change of the holder."""
         if spec.holder == self.identity:
             return self._term(spec.acquire_time, spec.transitions)
         return self._term(None, spec.transitions + 1)
@@ -215,10 +216,10 @@ class LeaderElector:
         return LeaseSpec(self.identity, seconds, acquired or now, now, transitions)
 
     async def _step_down(self, renewing: asyncio.Task[None], working: asyncio.Task[None]) -> None:
-        """End the work while the Lease is still renewed, if it can be; then give it back.
+        """End the work while the Lease is still renewed, if possible; then release the Lease.
 
-        Raises what the work has raised. Who is cancelled here does not wait for the work, and
-        leaves the Lease to run out.
+        Raise the exception of the work. If cancelled, do not wait for the work, and let the
+        Lease expire.
         """
         try:
             working.cancel()
@@ -253,7 +254,7 @@ class LeaderElector:
             try:
                 await self._lock.update(LeaseSpec("", 1, now, now, found.transitions))
             except ApiError as error:
-                if error.status != 409:  # a renewal that was given up has come through after all
+                if error.status != 409:  # a renewal that had timed out was carried out after all
                     raise
             else:
                 self._log.info("leader_released")

@@ -1,10 +1,10 @@
-"""A Lease that candidates write their names into: who holds it, since when, and for how long.
+"""A Lease as the lock of leader election (resourcelock.LeaseLock): its holder and their times.
 
-Writing is optimistic: an update is refused (409) if anybody has written since the Lease was last
-read or written here, so that of two candidates one at most succeeds. Everything about the Lease
-but its spec is left as it is found.
+Writes are optimistic: an update is rejected (409) if the Lease has changed since it was last read
+or written here, so that at most one of two candidates succeeds. Everything in the Lease but its
+spec is left unchanged.
 
-The spec's times are for people: nobody's clock is compared with them.
+The times of the spec are informational: no candidate compares its clock with them.
 
 Source: client-go's tools/leaderelection/resourcelock/leaselock.go.
 """
@@ -37,17 +37,17 @@ class LeaseSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease, "" for nobody."""
+        """The holder of the Lease, "" for none."""
         return self.holder_identity or ""
 
     @property
     def seconds(self) -> int:
-        """For how long a renewal counts."""
+        """The duration of the Lease after a renewal."""
         return self.lease_duration_seconds or 0
 
     @property
     def transitions(self) -> int:
-        """How often the holder has changed."""
+        """The number of changes of the holder."""
         return self.lease_transitions or 0
 
 
@@ -66,7 +66,7 @@ _identities = msgspec.json.Decoder(_Identity)
 
 
 class LeaseLock:
-    """One Lease, as a candidate reads and writes it.
+    """One Lease, read and written by a candidate.
 
     All methods raise ApiError, MalformedError, TransportError.
     """
@@ -79,7 +79,7 @@ class LeaseLock:
 
     @property
     def reference(self) -> ObjectReference:
-        """What events about the Lease are about: it as it was last read or written."""
+        """The involved object of events about the Lease, as it was last read or written."""
         known = _identities.decode(self._metadata)
         place = (self.namespace, self.name)
         return ObjectReference(_API_VERSION, "Lease", *place, known.uid, known.resource_version)
@@ -88,7 +88,7 @@ class LeaseLock:
         return f"{self.namespace}/{self.name}"
 
     async def read(self) -> LeaseSpec | None:
-        """Return the spec as it is now; None if there is no such Lease."""
+        """Return the current spec; None if there is no such Lease."""
         try:
             lease = await self._client.get(LEASES.object(self.name, self.namespace), _decode)
         except ApiError as error:
@@ -98,13 +98,13 @@ class LeaseLock:
         return self._keep(lease)
 
     async def create(self, spec: LeaseSpec) -> None:
-        """Make the Lease; a 409 says that somebody else was first."""
+        """Create the Lease; a 409 means that another candidate has created it."""
         metadata = msgspec.json.encode({"name": self.name, "namespace": self.namespace})
         place = LEASES.collection(self.namespace)
         self._keep(await self._client.create(place, _encode(metadata, spec), _decode))
 
     async def update(self, spec: LeaseSpec) -> None:
-        """Write the spec, over what was last read or written; a 409 says that it has changed."""
+        """Replace the spec that was last read or written; a 409 means that it has changed."""
         place = LEASES.object(self.name, self.namespace)
         self._keep(await self._client.update(place, _encode(self._metadata, spec), _decode))
 
@@ -114,7 +114,7 @@ class LeaseLock:
 
 
 def micro_time(epoch_ns: int) -> str:
-    """Write a moment as metav1.MicroTime is written."""
+    """Format a time as metav1.MicroTime."""
     seconds, rest = divmod(epoch_ns, 10**9)
     whole = datetime.fromtimestamp(seconds, UTC)
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{rest // _NS_PER_MICROSECOND:06d}Z"

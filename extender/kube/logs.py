@@ -1,4 +1,4 @@
-"""The log of machinery that exists many times over: what is as it should be is not worth a line."""
+"""Quiet logs for components with many instances: routine events are not logged."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _REMEMBERED: Final = 4096
 
 
 def quiet_log(**bound: object) -> Any:
-    """Return a logger that says nothing below a warning."""
+    """Return a logger with level warning."""
     wrapper = structlog.make_filtering_bound_logger(_WARNING)
     return structlog.wrap_logger(None, wrapper_class=wrapper).bind(**bound)
 
 
 class OnceLog:
-    """A log that says the same of the same object only once.
+    """A log that writes the same message about the same object only once.
 
-    What is looked at again and again is found faulty again and again.
+    Periodic syncs find the same error again each time.
     """
 
     def __init__(self, **bound: object) -> None:
@@ -27,7 +27,7 @@ class OnceLog:
         self._said: dict[tuple[str, str], str] = {}
 
     def warning(self, event: str, about: str, **details: object) -> None:
-        """Warn of ``about`` (an object's name), unless this is what was last said of it."""
+        """Log a warning about an object, unless it equals the last one about that object."""
         said, details_said = (event, about), repr(details)
         if self._said.get(said) != details_said:
             self._said[said] = details_said

@@ -1,8 +1,8 @@
-"""Kubernetes objects in files, as ``kubectl get … -o json|yaml`` prints them and people write them.
+"""Kubernetes objects in files, as ``kubectl get … -o json|yaml`` prints them or by hand.
 
 A file is JSON or YAML, gzipped or not: one object, a List, JSON lines, or a stream of documents;
-``-`` is standard input. Every object comes out as its JSON bytes with its kind, so that files and
-API servers are decoded by the same decoders.
+``-`` is standard input. Every object is returned as JSON bytes with its kind, so that files and
+API responses use the same decoders.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SPACE = re.compile(r"\s*")
 
 
 class ManifestError(ValueError):
-    """A file cannot be read as Kubernetes objects; the text names the file, the place, and why."""
+    """A file does not contain Kubernetes objects; the text names file, place and reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object: its kind, its JSON, and where it was found, such as ``pods.yaml[3]``."""
+    """One object: its kind, its JSON, and its source, such as ``pods.yaml[3]``."""
 
     kind: str
     raw: bytes
@@ -43,7 +43,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Any document as its JSON, and where it was found, such as ``summary.json[0]``."""
+    """Any document as JSON, and its source, such as ``summary.json[0]``."""
 
     raw: bytes
     source: str
@@ -59,7 +59,7 @@ _lines = msgspec.json.Decoder(msgspec.Raw)
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes takes it: times stay texts."""
+    """YAML as Kubernetes reads it: timestamps stay strings."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -69,7 +69,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read_manifests(path: str) -> list[Manifest]:
-    """List the objects in a file, Lists taken apart. Raises ManifestError."""
+    """List the objects of a file, including the items of Lists. Raise ManifestError."""
     found: list[Manifest] = []
     for document in read_documents(path):
         try:
@@ -80,7 +80,7 @@ def read_manifests(path: str) -> list[Manifest]:
 
 
 def read_documents(path: str) -> list[Document]:
-    """List the documents in a file, of whatever kind or of none. Raises ManifestError."""
+    """List the documents of a file, of any kind or of none. Raise ManifestError."""
     name = "standard input" if path == "-" else path
     try:
         documents = enumerate(_documents(_contents(path, name), name))
@@ -90,7 +90,7 @@ def read_documents(path: str) -> list[Document]:
 
 
 def document_as(decoder: msgspec.json.Decoder[T], document: Document) -> T:
-    """Decode a document that is no object of the API. Raises ManifestError."""
+    """Decode a document that is not an API object. Raise ManifestError."""
     try:
         return decoder.decode(document.raw)
     except msgspec.ValidationError as error:
@@ -102,7 +102,7 @@ def document_as(decoder: msgspec.json.Decoder[T], document: Document) -> T:
 
 
 def of_kind(manifests: Iterable[Manifest], kind: str, decode: Decode[T]) -> list[T | Unreadable]:
-    """Decode the objects of one kind; a broken one becomes an Unreadable."""
+    """Decode the objects of one kind; a malformed one becomes an Unreadable."""
     read = tolerant(kind, decode)
     return [read(manifest.raw) for manifest in manifests if manifest.kind == kind]
 
@@ -125,12 +125,12 @@ def _documents(data: bytes, name: str) -> Iterable[bytes]:
         try:
             return list(_concatenated(data.decode()))
         except ValueError:
-            pass  # a YAML document may start with a brace, too; its parser says what is wrong
+            pass  # a YAML document may also start with a brace; the YAML parser reports the error
     return _yaml_documents(data, name)
 
 
 def _concatenated(text: str) -> Iterator[bytes]:
-    """Take apart JSON documents that follow each other without being lines."""
+    """Split JSON documents that follow each other without being lines."""
     decoder, at = json.JSONDecoder(), _end_of_space(text, 0)
     while at < len(text):
         value, end = decoder.raw_decode(text, at)
@@ -145,7 +145,7 @@ def _end_of_space(text: str, at: int) -> int:
 
 def _yaml_documents(data: bytes, name: str) -> list[bytes]:
     try:
-        # The loader is a safe one: it builds plain values only.
+        # This loader is safe: it builds plain values only.
         documents = yaml.load_all(data, _Loader)
         return [msgspec.json.encode(document) for document in documents if document is not None]
     except yaml.YAMLError as error:

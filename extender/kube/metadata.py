@@ -1,8 +1,8 @@
-"""What every object has: its metadata, as controllers read it, whatever its kind.
+"""metav1.ObjectMeta: the metadata of objects of any kind, as controllers read it.
 
-A controller that deletes or labels objects of any kind needs no more of them than this. Decoding is
+A controller that deletes or labels objects of any kind decodes only their metadata. Decoding is
 partial and cheap (a few microseconds), and never fails on an object that an API server stores: of
-metadata whose shape is broken as much of the identity is kept as can be read.
+malformed metadata, as much of the identity is kept as can be decoded.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class ObjectMeta(Struct, rename="camel"):
 
     @property
     def deleting(self) -> bool:
-        """Whether the object has been told to go."""
+        """Whether the object is being deleted."""
         return self.deletion_timestamp is not None
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages the object, if there is one."""
+        """The managing controller of the object, if there is one."""
         return next((owner for owner in self.owner_references or () if owner.controller), None)
 
 
 class PartialObject(Struct):
-    """An object of any kind, with nothing but its metadata."""
+    """An object of any kind, with its metadata only."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
@@ -75,7 +75,7 @@ _identified = msgspec.json.Decoder(_Identified)
 
 
 def decode_partial(raw: msgspec.Raw | bytes) -> PartialObject:
-    """Read an object's metadata, or its identity alone if the rest has an unknown shape."""
+    """Decode an object's metadata, or its identity alone if the rest is malformed."""
     try:
         return _partial.decode(raw)
     except msgspec.ValidationError:

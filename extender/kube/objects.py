@@ -1,4 +1,4 @@
-"""Nodes, disruption budgets, namespaces and priority classes to the model that decisions read."""
+"""Nodes, disruption budgets, namespaces and priority classes, decoded to the decisions' model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
-    """A PriorityClass: what pods that name it get at admission."""
+    """A PriorityClass: the priority that admission sets on pods that name it."""
 
     name: str
     value: int
@@ -38,24 +38,24 @@ class PriorityClass:
 
 
 def decode_node(raw: bytes) -> Node:
-    """Read a v1.Node. Raises ObjectError."""
+    """Decode a v1.Node. Raise ObjectError."""
     return decoded("Node", _nodes, raw, _node)
 
 
 def decode_budget(raw: bytes) -> DisruptionBudget:
-    """Read a policy/v1.PodDisruptionBudget. Raises ObjectError."""
+    """Decode a policy/v1.PodDisruptionBudget. Raise ObjectError."""
     return decoded("PodDisruptionBudget", _budgets, raw, _budget)
 
 
 def decode_namespace(raw: bytes) -> Namespace:
-    """Read a v1.Namespace. Raises ObjectError."""
+    """Decode a v1.Namespace. Raise ObjectError."""
     return decoded(
         "Namespace", _namespaces, raw, lambda s: Namespace(s.metadata.name, s.metadata.labels or {})
     )
 
 
 def decode_priority_class(raw: bytes) -> PriorityClass:
-    """Read a scheduling.k8s.io/v1.PriorityClass. Raises ObjectError."""
+    """Decode a scheduling.k8s.io/v1.PriorityClass. Raise ObjectError."""
     return decoded(
         "PriorityClass",
         _priority_classes,

@@ -1,7 +1,7 @@
-"""v1.Node and v1.Pod to what an advisor asks of them beside what eviction reads.
+"""Nodes and pods as `advise eviction` reads them, in addition to what eviction itself reads.
 
-Of a pod: where it is, whether it is still active, on its way out, or one that a DaemonSet would
-make anew. A pod that cannot be read is one that nothing can be said about; its problem is kept.
+Of a pod: its node, and whether it is active, terminating, or owned by a DaemonSet, which would
+recreate it. A pod that cannot be decoded is kept with the error.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from policies.eviction.signals import Pressure
 
 _ENDED = ("Succeeded", "Failed")
 _PRESSURES = frozenset(Pressure)
-_DAEMONS = "DaemonSet"  # of whatever group: others have daemons as well
+_DAEMONS = "DaemonSet"  # of any group: others define DaemonSets as well
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A node; ``closed`` to new pods (cordoned), under the ``pressures`` that it reports."""
+    """A node, whether it is cordoned, and the ``pressures`` that it reports."""
 
     name: str
     uid: str = ""
@@ -38,8 +38,8 @@ class Host:
 class Occupant:
     """A pod on a node.
 
-    ``pod`` is None if it cannot be read, for the reason in ``problem``; ``static_uid`` is the UID
-    that a kubelet knows it by if it mirrors a static pod, else nothing.
+    ``pod`` is None if it cannot be decoded, and ``problem`` is the error; ``static_uid`` is the UID
+    under which a kubelet knows the static pod of a mirror pod, else "".
     """
 
     key: str
@@ -90,7 +90,7 @@ _pods = msgspec.json.Decoder(_Pod)
 
 
 def decode_host(raw: msgspec.Raw | bytes) -> Host:
-    """Read a v1.Node; of one that cannot be read, its name."""
+    """Decode a v1.Node; of a malformed one, only its name."""
     try:
         node = _nodes.decode(raw)
     except msgspec.ValidationError:
@@ -101,7 +101,7 @@ def decode_host(raw: msgspec.Raw | bytes) -> Host:
 
 
 def occupant_decoder(release: EvictionRelease) -> Callable[[msgspec.Raw | bytes], Occupant]:
-    """Return what reads a v1.Pod as a kubelet of ``release`` does; it raises nothing."""
+    """Return a decoder of v1.Pod by the rules of a kubelet of ``release``; it raises nothing."""
 
     def decode(raw: msgspec.Raw | bytes) -> Occupant:
         body = bytes(raw)

@@ -1,8 +1,8 @@
-"""Where a pod wants to be: node affinity, terms about other pods, and topology spread constraints.
+"""Placement constraints of a pod: node affinity, pod (anti-)affinity, and topology spread.
 
-``matchLabelKeys`` and ``mismatchLabelKeys`` stand for the pod's own values of these labels. The API
-server merges them into the selector when a pod is created, kube-scheduler does so for spread
-constraints in older releases; doing it again changes nothing, and pods written by hand need it.
+``matchLabelKeys`` and ``mismatchLabelKeys`` select by the pod's own values of these labels. The API
+server merges them into the selector when a pod is created; kube-scheduler does so for spread
+constraints in older releases. A repeated merge has no effect, and pods from files need it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from policies.selectors import (
 
 
 def node_affinity(affinity: shapes.Affinity) -> NodeSelector | None:
-    """Compile the required node affinity; None if there is none. Raises FieldError."""
+    """Compile the required node affinity; return None if there is none. Raise FieldError."""
     required = affinity.nodeAffinity and affinity.nodeAffinity.required
     path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
     return node_selector(path, required) if required else None
 
 
 def node_selector(path: str, required: shapes.RequiredTerms) -> NodeSelector:
-    """Compile a node selector; ``path`` is where it stands. Raises FieldError."""
+    """Compile a node selector; ``path`` is its field path. Raise FieldError."""
     return NodeSelector(
         tuple(
             NodeSelectorTerm(
@@ -45,7 +45,7 @@ def node_selector(path: str, required: shapes.RequiredTerms) -> NodeSelector:
 def pod_terms(
     field: str, terms: shapes.PodTerms | None, pod: shapes.Meta
 ) -> tuple[AffinityTerm, ...]:
-    """Compile the required terms of pod (anti-)affinity; preferences do not filter."""
+    """Compile the required terms of pod (anti-)affinity; preferred terms do not filter."""
     path = f"spec.affinity.{field}"
     required = () if terms is None else terms.required or ()
     return tuple(_pod_term(path, term, pod) for term in required)
@@ -54,7 +54,7 @@ def pod_terms(
 def hard_constraints(
     constraints: Iterable[shapes.Spread], pod: shapes.Meta
 ) -> tuple[SpreadConstraint, ...]:
-    """Compile the topology spread constraints that must hold; others do not filter."""
+    """Compile the topology spread constraints with DoNotSchedule; others do not filter."""
     return tuple(
         SpreadConstraint(
             max_skew=each.maxSkew,

@@ -1,4 +1,4 @@
-"""v1.Pod to the model's Pod: all that scheduling reads of a pod, summed and compiled once."""
+"""v1.Pod decoded to the scheduler's Pod, with requests summed and selectors compiled once."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _pods = msgspec.json.Decoder(shapes.PodShape)
 
 
 def decode_pod(raw: bytes, release: Release) -> Pod:
-    """Read a v1.Pod; its requests are summed by the rules of ``release``. Raises ObjectError."""
+    """Decode a v1.Pod; its requests are summed by the rules of ``release``. Raise ObjectError."""
     return decoded("Pod", _pods, raw, lambda shape: _pod(shape, release))
 
 
 def decode_written_pod(raw: bytes, release: Release) -> Pod:
-    """Read a v1.Pod that no API server has defaulted yet. Raises ObjectError."""
+    """Decode a v1.Pod that no API server has defaulted yet. Raise ObjectError."""
 
     def convert(shape: shapes.PodShape) -> Pod:
         asking.default_requests(shape.spec)
@@ -49,10 +49,10 @@ def decode_written_pod(raw: bytes, release: Release) -> Pod:
 
 
 def epoch_ns(moment: datetime) -> int:
-    """Return nanoseconds since the epoch; a time without a zone counts as UTC.
+    """Return nanoseconds since the epoch; a time without a zone is UTC.
 
-    int64 holds the years 1678 to 2262. What lies beyond becomes the first or the last of them, and
-    the first can be negated, too.
+    int64 holds the years 1678 to 2262. Times outside are clamped to the minimum or maximum; the
+    minimum can be negated, too.
     """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     exact = (aware - _EPOCH) // _MICROSECOND * 1000
@@ -89,7 +89,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
         controller=_controller(meta.ownerReferences or ()),
         storage=_storage(meta.name, spec, status),
-        priority_class=intern(spec.priorityClassName or ""),  # many pods have few
+        priority_class=intern(spec.priorityClassName or ""),  # many pods share few priority classes
     )
 
 
@@ -120,7 +120,7 @@ _interned_owner = lru_cache(maxsize=4096)(Owner)
 
 
 def toleration_of(shape: shapes.TolerationShape) -> Toleration:
-    """Read a toleration; equal ones are the same object."""
+    """Decode a toleration; equal ones are the same object."""
     return _interned_toleration(
         shape.key or "", shape.operator or "", shape.value or "", shape.effect or ""
     )
@@ -148,7 +148,7 @@ def _volumes(pod: str, volumes: Iterable[shapes.Volume]) -> Iterator[ClaimVolume
 def _devices(
     sources: Iterable[shapes.DeviceSource], status: shapes.PodStatus
 ) -> Iterator[DeviceClaim]:
-    """Return the pod's claims on devices, but for those that turned out not to be needed."""
+    """Return the pod's device claims, except those that turned out not to be needed."""
     made = {each.name: each.resourceClaimName for each in status.resourceClaimStatuses or ()}
     for source in sources:
         if source.resourceClaimName is not None:

@@ -1,8 +1,8 @@
-"""Which proxy the environment asks for, by the rules of Go's ProxyFromEnvironment.
+"""The proxy for a URL from the environment, as Go's ProxyFromEnvironment.
 
-HTTPS_PROXY or HTTP_PROXY by the URL's scheme, in capitals or not. No proxy for `localhost`, for
-loopback addresses, and for what NO_PROXY lists, separated by commas: `*`, an address, a network
-(`10.0.0.0/8`), or a domain, which covers its subdomains (`example.com`, `.example.com`).
+HTTPS_PROXY or HTTP_PROXY by the URL's scheme, in upper or lower case. No proxy for `localhost`, for
+loopback addresses, and for the entries of NO_PROXY, separated by commas: `*`, an address, a network
+(`10.0.0.0/8`), or a domain with its subdomains (`example.com`, `.example.com`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """The URL of the proxy for requests to `url`, or None to go there directly."""
+    """Return the URL of the proxy for requests to `url`, or None to connect directly."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     proxy = _either_case(environ, f"{parts.scheme}_proxy")

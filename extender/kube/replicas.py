@@ -1,4 +1,4 @@
-"""ReplicaSets and their pods to the model that scaling down reads."""
+"""ReplicaSets and their pods, decoded to the model of scale-down."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from policies.scaledown import DELETION_COST, Member, Replica, ReplicaSet, parse
 from policies.workloads import REPLICA_SET
 
 _ZERO_YEAR = 1
-"""Of the time that Go writes where there is none: 0001-01-01T00:00:00Z."""
+"""The year of Go's zero time, 0001-01-01T00:00:00Z."""
 
 
 class Meta(shapes.Meta):
-    """metadata, with what controllers read of it."""
+    """metadata, with the fields that controllers read."""
 
     annotations: dict[str, str] | None = None
     creationTimestamp: datetime | None = None  # noqa: N815 - the key as Kubernetes writes it
 
 
 class Container(Struct):
-    """v1.Container, as far as it may restart beside others."""
+    """v1.Container, as far as it may be a sidecar."""
 
     name: str = ""
     restartPolicy: str | None = None  # noqa: N815
@@ -78,15 +78,15 @@ _replica_sets = msgspec.json.Decoder(shapes.SelectingShape)
 
 
 def decode_member(raw: bytes) -> Member:
-    """Read a v1.Pod. Raises ObjectError.
+    """Decode a v1.Pod. Raise ObjectError.
 
-    A pod written by hand has no UID, and as pods are told apart by it, its key stands in.
+    Pods are identified by UID; for a pod from a file, which has none, the key is used.
     """
     return decoded("Pod", _pods, raw, _member)
 
 
 def decode_replica_set(raw: bytes) -> ReplicaSet:
-    """Read an apps/v1.ReplicaSet. Raises ObjectError."""
+    """Decode an apps/v1.ReplicaSet. Raise ObjectError."""
     return decoded(REPLICA_SET, _replica_sets, raw, _replica_set)
 
 
@@ -128,7 +128,7 @@ def _replica_set(shape: shapes.SelectingShape) -> ReplicaSet:
 
 
 def _controller(namespace: str, meta: shapes.Meta) -> str | None:
-    """Return the UID of the first owner that controls an object."""
+    """Return the UID of an object's controller."""
     for each in meta.ownerReferences or ():
         if each.controller:
             return each.uid or _stand_in(each.kind, namespace, each.name)
@@ -136,26 +136,26 @@ def _controller(namespace: str, meta: shapes.Meta) -> str | None:
 
 
 def _stand_in(kind: str, namespace: str, name: str) -> str:
-    # Written by hand, neither an owner nor the reference to it may have a UID.
+    # In a file, an owner and the reference to it may have no UID.
     return f"{kind}/{namespace}/{name}"
 
 
 def ready_condition(status: Status) -> Condition:
-    """Return the condition that tells whether a pod is ready; an empty one if there is none."""
+    """Return the Ready condition of a pod; an empty one if there is none."""
     return next((each for each in status.conditions or () if each.type == "Ready"), _NOT_READY)
 
 
 def of_sidecars(spec: Spec, status: Status) -> Iterable[ContainerStatus]:
-    """Return the statuses of the containers that restart beside others."""
+    """Return the statuses of the sidecar containers."""
     sidecars = {each.name for each in spec.initContainers or () if each.restartPolicy == "Always"}
     return [each for each in status.initContainerStatuses or () if each.name in sidecars]
 
 
 def most_restarts(statuses: Iterable[ContainerStatus] | None) -> int:
-    """Return how often the container has restarted that has done so most often."""
+    """Return the largest restart count of the containers."""
     return max([0, *(each.restartCount or 0 for each in statuses or ())])
 
 
 def moment(time: datetime | None) -> int | None:
-    """Return a time in nanoseconds since the epoch; Go's zero time is none."""
+    """Return a time in nanoseconds since the epoch; None for Go's zero time."""
     return None if time is None or time.year == _ZERO_YEAR else epoch_ns(time)

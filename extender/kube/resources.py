@@ -1,8 +1,8 @@
-"""Resources of the Kubernetes API and the paths under which they are served.
+"""Resources of the Kubernetes API and their paths.
 
-The core group (group "") lives under /api/VERSION, every other under /apis/GROUP/VERSION; a
-namespaced object below namespaces/NAMESPACE. A path to one object and a path to a collection are
-different types, so that a DELETE meant for one pod cannot hit them all.
+The core group (group "") is served under /api/VERSION, every other under /apis/GROUP/VERSION; a
+namespaced object below namespaces/NAMESPACE. The path of an object and the path of a collection are
+different types, so that a DELETE of one pod cannot delete them all.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class CollectionPath:
-    """Where objects are listed and created."""
+    """The path at which objects are listed and created."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPath:
-    """Where one object is read and written."""
+    """The path at which one object is read and written."""
 
     path: str
 
     def subresource(self, name: str) -> ObjectPath:
-        """The object's `status`, `eviction`, `binding`, ..."""
+        """Return the path of a subresource: `status`, `eviction`, `binding`, ..."""
         return ObjectPath(f"{self.path}/{name}")
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of object as the API names it; `group` is "" for the core group."""
+    """A GroupVersionResource; `group` is "" for the core group."""
 
     group: str
     version: str
@@ -42,7 +42,10 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def collection(self, namespace: str = "") -> CollectionPath:
-        """All objects of a namespace, or of every namespace. Raises ValueError if cluster-wide."""
+        """Return the path of all objects, of a namespace or of all.
+
+        Raise ValueError if a namespace is given and the resource is cluster-scoped.
+        """
         if namespace and not self.namespaced:
             raise ValueError(f"{self} have no namespace, but {namespace!r} was given")
         prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
@@ -50,7 +53,10 @@ class Resource:
         return CollectionPath(f"{prefix}{infix}/{self.plural}")
 
     def object(self, name: str, namespace: str = "") -> ObjectPath:
-        """One object. Raises ValueError if the name is empty or the namespace does not fit."""
+        """Return the path of one object.
+
+        Raise ValueError if the name is empty or the namespace does not fit.
+        """
         if not name or (self.namespaced and not namespace):
             raise ValueError(f"{self}: expected a name and, if namespaced, a namespace")
         return ObjectPath(f"{self.collection(namespace).path}/{quote(name, safe='')}")

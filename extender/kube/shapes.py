@@ -1,8 +1,8 @@
-"""The parts of Kubernetes objects that are read, as typed shapes for partial decoding.
+"""Types of core/v1 with the fields that are read, for partial decoding.
 
-msgspec skips every key that a shape does not name, so decoding a pod costs microseconds where the
+msgspec skips every key that a type does not name, so decoding a pod costs microseconds where the
 generated model classes cost milliseconds. Go writes nil lists and maps as ``null``, hence the many
-``| None``. A quantity is a text, but Go's decoder takes a bare number as well.
+``| None``. A quantity is a string, but Go's decoder accepts a number as well.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RequiredTerms(Struct):
 
 
 class NodeAffinity(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
-    """v1.NodeAffinity; preferences do not filter."""
+    """v1.NodeAffinity; preferred terms do not filter."""
 
     required: RequiredTerms | None = None
 
@@ -87,7 +87,7 @@ class PodTerm(Struct):
 
 
 class PodTerms(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
-    """v1.PodAffinity and v1.PodAntiAffinity; preferences do not filter."""
+    """v1.PodAffinity and v1.PodAntiAffinity; preferred terms do not filter."""
 
     required: list[PodTerm] | None = None
 
@@ -120,7 +120,7 @@ class ClaimSource(Struct):
 
 
 class Volume(DiskSources):
-    """v1.Volume, as far as filters heed it."""
+    """v1.Volume, as far as filter plugins read it."""
 
     name: str = ""
     persistentVolumeClaim: ClaimSource | None = None  # noqa: N815
@@ -204,7 +204,7 @@ class ContainerStatus(Struct):
 
 
 class DeviceStatus(Struct):
-    """v1.PodResourceClaimStatus: the claim that was made from a template; null for none needed."""
+    """v1.PodResourceClaimStatus: the claim created from a template; null if none is needed."""
 
     name: str = ""
     resourceClaimName: str | None = None  # noqa: N815

@@ -1,7 +1,6 @@
-"""A kubelet's /stats/summary to what eviction reads of it.
+"""A kubelet's /stats/summary (stats/v1alpha1), decoded to the statistics that eviction reads.
 
-msgspec skips what eviction does not read. A time that Go writes for "none" (null, or the year 1)
-is none.
+msgspec skips the fields that eviction does not read. Go's zero time (null, or the year 1) is None.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ class _Pod(Struct, rename={"pod_ref": "podRef", "storage": "ephemeral-storage"})
 
 
 class SummaryShape(Struct):
-    """The document; the node is the least that it has."""
+    """The Summary document; only the node is required."""
 
     node: _Node
     pods: list[_Pod] | None = None
@@ -113,13 +112,13 @@ _summaries = msgspec.json.Decoder(SummaryShape)
 
 
 def decode_summary(document: Document) -> tuple[str, Summary]:
-    """Read a summary and the name of its node, empty if it has none. Raises ManifestError."""
+    """Decode a summary and the name of its node, "" if it has none. Raise ManifestError."""
     shape = document_as(_summaries, document)
     return shape.node.node_name, summary_of(shape)
 
 
 def summary_of(shape: SummaryShape) -> Summary:
-    """Return a decoded summary's values. Pods written without a UID go by namespace and name."""
+    """Convert a decoded summary. A pod without a UID has the key ``namespace/name``."""
     return Summary(
         _node(shape.node),
         {
@@ -179,7 +178,7 @@ def _pod(pod: _Pod) -> PodStats:
 
 
 def _working_set(memory: _Memory | None) -> int | None:
-    # What is there but counts nothing is zero to the kubelet.
+    # A memory section without a working set is zero to the kubelet.
     return None if memory is None else memory.working_set_bytes or 0
 
 

@@ -1,6 +1,6 @@
-"""What stands behind volumes and device claims, from Kubernetes' objects to the model's.
+"""Volumes, volume claims and resource claims, decoded to the decisions' model.
 
-A claim's class may be named by an annotation, which older clients write and which goes first.
+An annotation may name a claim's class, as older clients write it; it takes precedence.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _device_claims = msgspec.json.Decoder(shapes.DeviceClaimShape)
 
 
 def decode_claim(raw: bytes) -> PersistentVolumeClaim:
-    """Read a v1.PersistentVolumeClaim. Raises ObjectError."""
+    """Decode a v1.PersistentVolumeClaim. Raise ObjectError."""
     return decoded("PersistentVolumeClaim", _claims, raw, _claim)
 
 
 def decode_volume(raw: bytes) -> PersistentVolume:
-    """Read a v1.PersistentVolume. Raises ObjectError."""
+    """Decode a v1.PersistentVolume. Raise ObjectError."""
     return decoded("PersistentVolume", _volumes, raw, _volume)
 
 
 def decode_storage_class(raw: bytes) -> StorageClass:
-    """Read a storage.k8s.io/v1.StorageClass; a mode not set means at once. Raises ObjectError."""
+    """Decode a storage.k8s.io/v1.StorageClass; the default mode is Immediate. Raise ObjectError."""
     return decoded(
         "StorageClass",
         _classes,
@@ -66,12 +66,12 @@ def decode_storage_class(raw: bytes) -> StorageClass:
 
 
 def decode_csi_node(raw: bytes) -> CsiNode:
-    """Read a storage.k8s.io/v1.CSINode. Raises ObjectError."""
+    """Decode a storage.k8s.io/v1.CSINode. Raise ObjectError."""
     return decoded("CSINode", _csi_nodes, raw, _csi_node)
 
 
 def decode_csi_driver(raw: bytes) -> CsiDriver:
-    """Read a storage.k8s.io/v1.CSIDriver. Raises ObjectError."""
+    """Decode a storage.k8s.io/v1.CSIDriver. Raise ObjectError."""
     return decoded(
         "CSIDriver",
         _drivers,
@@ -84,12 +84,12 @@ def decode_csi_driver(raw: bytes) -> CsiDriver:
 
 
 def decode_attachment(raw: bytes) -> VolumeAttachment:
-    """Read a storage.k8s.io/v1.VolumeAttachment. Raises ObjectError."""
+    """Decode a storage.k8s.io/v1.VolumeAttachment. Raise ObjectError."""
     return decoded("VolumeAttachment", _attachments, raw, _attachment)
 
 
 def decode_resource_claim(raw: bytes) -> ResourceClaim:
-    """Read a resource.k8s.io ResourceClaim. Raises ObjectError."""
+    """Decode a resource.k8s.io ResourceClaim. Raise ObjectError."""
     return decoded("ResourceClaim", _device_claims, raw, _resource_claim)
 
 
@@ -127,7 +127,7 @@ def _volume(shape: shapes.VolumeShape) -> PersistentVolume:
 
 
 def _topology(labels: Labels) -> Iterator[tuple[str, frozenset[str]]]:
-    """Return each zone or region label with its values; one with an empty part is ignored."""
+    """Return the values of each zone and region label; a label with an empty value is ignored."""
     for key in _TOPOLOGY:
         if key in labels:
             values = frozenset(value.strip() for value in labels[key].split("__"))

@@ -1,4 +1,4 @@
-"""The parts of the objects behind volumes and device claims that are read, as typed shapes."""
+"""Types of the storage and resource kinds with the fields that are read, for partial decoding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from extender.kube.disks import DiskSources
 
 
 class Meta(shapes.Meta):
-    """metadata, with what tells a claim's class and binding."""
+    """metadata, with the annotations of a claim's class and binding."""
 
     annotations: dict[str, str] | None = None
 
@@ -164,7 +164,7 @@ class DeviceClaimStatus(Struct):
 
 
 class DeviceClaimShape(Struct):
-    """resource.k8s.io/v1.ResourceClaim; older versions of it write the same keys."""
+    """resource.k8s.io/v1.ResourceClaim; its older versions have the same keys."""
 
     metadata: Meta
     status: DeviceClaimStatus | None = None

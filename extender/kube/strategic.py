@@ -1,20 +1,20 @@
-"""Strategic merge patch: a merge patch that knows how the elements of lists are told apart.
+"""Strategic merge patch: a merge patch that merges lists by the merge key of their elements.
 
 Maps merge as in a JSON merge patch. A list with a merge key (``containers`` by ``name``) merges
 element by element: a patch element changes the one with the same key, or is appended. A list of
-scalars marked as a set is united. Any other list is replaced. Directives inside the patch:
+scalars that is a set is united. Any other list is replaced. Directives in the patch:
 
 - ``$patch: replace`` in a map: this map replaces instead of merging; in an element of a merged
   list: the patch's other elements replace the whole list;
-- ``$patch: delete``: the map, or the element with this key, goes;
-- ``$deleteFromPrimitiveList/NAME: […]``: these values go from the set ``NAME``;
+- ``$patch: delete``: the map, or the element with this key, is deleted;
+- ``$deleteFromPrimitiveList/NAME: […]``: these values are deleted from the set ``NAME``;
 - ``$setElementOrder/NAME: […]``: the order of the list afterwards;
-- ``$retainKeys: […]``: of the map's keys only these stay (the others of a union go).
+- ``$retainKeys: […]``: all other keys of the map are deleted (the others of a union).
 
-The elements that a patch names get the order that it names them in. Those it does not name stand in
-the order they had, each before the first named one that it stood before.
+Elements that the patch names are in the patch's order. The others keep their order, each before the
+first named one that it preceded.
 
-Which lists have keys is said by a :class:`Grammar`; what it does not know merges as in a JSON merge
+A :class:`PatchSchema` has the merge keys of lists; fields outside of it merge as in a JSON merge
 patch.
 
 Source: k8s.io/apimachinery/pkg/util/strategicpatch/patch.go.
@@ -37,41 +37,41 @@ _DELETE: Final = "$deleteFromPrimitiveList/"
 
 
 class PatchError(ValueError):
-    """A patch is malformed; the text says what was expected."""
+    """A patch is malformed; the text has the expected value."""
 
 
 class Grammar(Protocol[S]):
-    """What is known of the shapes of documents, as far as it says how they merge."""
+    """The schema of documents, as far as it determines how they merge."""
 
     def child(self, shape: S, key: str) -> S:
-        """Return the shape below a key of an object."""
+        """Return the schema of a field of an object."""
         ...
 
     def element(self, shape: S) -> S:
-        """Return the shape of a list's elements."""
+        """Return the schema of a list's elements."""
         ...
 
     def merge_key(self, shape: S) -> str | None:
-        """Return what tells a list's elements apart: a key, "" for their value; None: it has none."""
+        """Return the merge key of a list: a field, "" for scalars; None if it has none."""
         ...
 
     def replaces(self, shape: S, key: str) -> bool:
-        """Return whether the object below a key is replaced instead of merged into."""
+        """Return whether a field's object is replaced instead of merged."""
         ...
 
 
 def strategic_merge(
     grammar: Grammar[S], shape: S, document: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return ``document``, of a shape, with ``patch`` merged in; both stay as they are.
+    """Return ``document`` with ``patch`` merged in; both stay unchanged.
 
-    What neither changes is shared with the result. Raises PatchError.
+    Unchanged values are shared with the result. Raise PatchError.
     """
     return _Merging(grammar).map(shape, document, patch)
 
 
 class _Merging(Generic[S]):
-    """Merging under one grammar."""
+    """A merge under one schema."""
 
     def __init__(self, grammar: Grammar[S]) -> None:
         self._grammar = grammar
@@ -125,7 +125,7 @@ class _Merging(Generic[S]):
         merged[key] = self.map(self._grammar.child(shape, key), base, value)
 
     def _new_list(self, shape: S, patch: list[Any]) -> list[Any]:
-        """Return the list where there was none: nothing merges, not even elements of the same key."""
+        """Return a list for an absent field: nothing merges, not even elements of the same key."""
         return [
             self.map(shape, {}, element) if isinstance(element, dict) else element
             for element in patch
@@ -170,7 +170,7 @@ class _Merging(Generic[S]):
 
 
 def _element(key: str, element: Any) -> Mapping[str, Any]:
-    """Check that an element of a merged list bears its key."""
+    """Check that an element of a merged list has the merge key."""
     if not isinstance(element, dict):
         raise PatchError(f"error decoding patch: expected an object with merge key {key!r}")
     if key not in element and element.get(_PATCH) != "replace":
@@ -186,7 +186,7 @@ def _without(present: list[Any], values: list[Any]) -> list[Any]:
 def _arrange(
     key: str, present: list[Any], named: Sequence[Any], before: Sequence[Any]
 ) -> list[Any]:
-    """Order a list by what a patch names, and the rest by the list as it was ``before``."""
+    """Order the named elements as the patch does, and the others as they were in ``before``."""
     wanted, had = _ranks(key, named), _ranks(key, before)
     identified = [(_identity(key, element), element) for element in present]
     ours = sorted((e for e in identified if e[0] in wanted), key=lambda e: wanted[e[0]])
@@ -211,7 +211,7 @@ def _stood_before(had: Mapping[bytes, int], one: bytes, other: bytes) -> bool:
 
 
 def _by_key(key: str, elements: list[Any]) -> dict[bytes, Any]:
-    """Index elements by their merge key; of several with one key, only the first can be found."""
+    """Index elements by merge key; of several with one key, only the first can be found."""
     found: dict[bytes, Any] = {}
     for index, element in enumerate(elements):
         identity = _identity(key, element)
@@ -220,7 +220,7 @@ def _by_key(key: str, elements: list[Any]) -> dict[bytes, Any]:
 
 
 def _identity(key: str, element: Any) -> bytes:
-    """Return what tells elements apart, hashable (so that long lists merge in linear time)."""
+    """Return an element's identity as bytes, hashable so that long lists merge in linear time."""
     keyed = key and isinstance(element, dict) and key in element
     return msgspec.json.encode(element[key] if keyed else element)
 
@@ -245,7 +245,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _shown(value: Any) -> str:
-    """Write a value as Go's %v does, which upstream's messages do."""
+    """Format a value as Go's %v does, which upstream's messages do."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{_shown(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):

@@ -1,27 +1,27 @@
-"""An informer whose watch begins with what there is, where the server offers that (WatchList).
+"""WatchList: a reflector whose watch begins with the present objects, if the server supports it.
 
-One request instead of a list and a watch: the server sends all objects as ADDED, a bookmark that
-says that this was all, and then what changes. What the sink is told is what
-:mod:`extender.kube.informer` guarantees; it gets `replace` when the bookmark has come, and nothing
+One request replaces a list and a watch: the server sends all objects as ADDED, a bookmark that ends
+the initial events, and then the changes. The store receives what
+:mod:`extender.kube.informers.reflector` guarantees: `replace` after the bookmark, and nothing
 before.
 
-A stream spares kube-apiserver the memory of a list and takes twice the time (20,000 small pods
-from fakeapi in one process: 0.12 s of processor time, a list 0.06 s). So controllers stream, and
-the extender, which is to be ready soon, lists.
+A stream saves kube-apiserver the memory of a list and takes twice the time (20,000 small pods
+from fakeapi in one process: 0.12 s of processor time, a list 0.06 s). So controllers use WatchList,
+and the extender, which must be ready soon, lists.
 
-What the server does before the bookmark, and what follows (the rules of client-go's
-tools/cache/reflector.go as of 1.35, where this is the default):
+The reaction to errors before the bookmark (the rules of client-go's tools/cache/reflector.go as of
+1.35, where this is the default):
 
     410, version ahead of the server    stream the newest state, at once
     429, cannot be reached              stream again after a delay
-    refuses otherwise, breaks off,      list and watch, at once
-    ends the watch
+    other error, connection lost,       list and watch, at once
+    end of the watch
 
-How servers look from here (kube-apiserver's gate WatchList): before 1.27, and where the feature is
-off (by default before 1.32, and in 1.33), they answer 422, and are asked for a list as soon as they
-have said so. Whenever everything has to be fetched anew the stream is tried first again, as the
-server may be another one by then. A server that knows nothing of it all, and sends an ordinary
-bookmark or nothing more, is found out by that bookmark, or when the watch ends.
+Server versions (kube-apiserver's feature gate WatchList): before 1.27, and where the feature is
+off (by default before 1.32, and in 1.33), servers answer 422, and the fallback is a list at once.
+Whenever the whole state has to be fetched again, the stream is tried first, as the server may have
+been replaced. A server without any support, which sends an ordinary bookmark or nothing more, is
+detected by that bookmark, or at the end of the watch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class StreamingInformer(Informer[T]):
-    """Follows one resource for one sink, by a stream if it can be had, else by list and watch."""
+    """Streams one resource into one store, with list and watch as the fallback."""
 
     _answered = False
     _lists = False
@@ -82,7 +82,7 @@ class StreamingInformer(Informer[T]):
             self._log.info("informer_not_streamed", error=str(trouble), then="list")
 
     def _may_stream_later(self, trouble: Trouble) -> bool:
-        """Whether what kept the stream from beginning is no reason to ask for a list instead."""
+        """Return whether an error before the bookmark allows another stream instead of a list."""
         if version_unusable(trouble):
             return not self._version_refused
         if isinstance(trouble, ApiError):
@@ -93,10 +93,10 @@ class StreamingInformer(Informer[T]):
 async def read_initial(
     events: EventStream, decode: Decode[T]
 ) -> tuple[Listing[T], Sequence[Event]]:
-    """Read a stream up to its bookmark: the objects there were, and what changed meanwhile.
+    """Read a stream up to its bookmark: the initial objects, and the changes among them.
 
-    From the first event on that is no ADDED all count as changes, as an ADDED among them may be
-    of an object that was there before. Raises as the stream does, and MalformedError if the
+    From the first event on that is not ADDED, all events are changes, as an ADDED among them may be
+    of an object that existed before. Raise the errors of the stream, and MalformedError if the
     bookmark is an ordinary one, or missing.
     """
     items: list[T] = []
@@ -111,5 +111,5 @@ async def read_initial(
         else:
             items.append(decode(event.object))
             if len(items) % CHUNK == 0:
-                await asyncio.sleep(0)  # a large stream does not hold up the loop's other work
+                await asyncio.sleep(0)  # a large stream must not block the event loop
     raise MalformedError("a stream ended before the bookmark that follows its objects")

@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them (RFC 3339), read as nanoseconds since the epoch."""
+"""Times as Kubernetes writes them (RFC 3339), as nanoseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @lru_cache(maxsize=8192)
 def moment(timestamp: str | None) -> int:
-    """Return a timestamp (RFC 3339) in nanoseconds since the epoch; 0 for none."""
+    """Parse an RFC 3339 timestamp to nanoseconds since the epoch; 0 if absent or malformed."""
     if not timestamp:
         return 0
     try:

@@ -1,14 +1,13 @@
-"""The seam between what is said to an API server and how the bytes travel.
+"""The transport interface: HTTP requests to an API server, independent of sockets.
 
-Everything above this module speaks `Request`, `Response` and `Stream`; below it lies a socket
-(`http_transport`) or nothing but memory (a simulated server on virtual time). Any
-implementation guarantees:
+The client above uses `Request`, `Response` and `Stream`; below is a socket (`http_transport`) or
+memory (a simulated server on virtual time). Every implementation guarantees:
 
-- Every failure to get an answer is a `TransportError`; an answer of any status is a value.
-- A stream gives whole lines, in order, without their newline. A line that was cut off by the
-  end of the stream is never given: half a watch frame is no event.
-- A silent peer is noticed. If not one byte arrives for `Request.silence_limit` seconds, the
-  exchange fails with a `SilentError`.
+- Every failure to receive a response is a `TransportError`; a response of any status is a value.
+- A stream consists of complete lines, in order, without their newline. A line that is cut off by
+  the end of the stream is dropped: half a watch frame is not an event.
+- A silent peer is detected. If not one byte arrives for `Request.idle_timeout` seconds, the
+  request fails with an `IdleTimeoutError`.
 - Memory is bounded while streaming: one read buffer plus at most one line of
   `MAX_LINE_BYTES`. A reader that stops reading makes the peer stop sending.
 """
@@ -26,15 +25,15 @@ MAX_ERROR_BODY_BYTES = 2**20
 
 
 class TransportError(Exception):
-    """No answer: the peer was not reached, fell silent, or broke off. Trying again may help."""
+    """No response: the peer was not reached, was silent, or closed. A retry may succeed."""
 
 
 class SilentError(TransportError):
-    """The peer was reached, and then said nothing for as long as the request allows."""
+    """The peer was reached, but sent nothing for the request's idle timeout."""
 
 
 class LineTooLongError(Exception):
-    """A streamed line exceeds the bound. Asking for the same line again will not help."""
+    """A streamed line exceeds the limit. A retry of the same request does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Request:
     """One HTTP request, relative to the server's base URL.
 
     `path` is absolute and already percent-encoded; `query` keeps its order and is encoded here;
-    `silence_limit` is the longest wait for the next byte of the answer, in seconds.
+    `idle_timeout` is the longest wait for the next byte of the response, in seconds.
     """
 
     method: str
@@ -57,13 +56,13 @@ class Request:
 
     @property
     def target(self) -> str:
-        """Path and query as they stand in the request line."""
+        """The path and query of the request line."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer. Header names are in lower case."""
+    """A complete response. Header names are in lower case."""
 
     status: int
     body: bytes
@@ -71,7 +70,7 @@ class Response:
 
 
 class Stream(Protocol):
-    """An answer that is still arriving. Header names are in lower case."""
+    """A response that is still arriving. Header names are in lower case."""
 
     @property
     def status(self) -> int:
@@ -84,32 +83,32 @@ class Stream(Protocol):
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Whole lines without their newline. Raises TransportError, LineTooLongError."""
+        """Iterate over complete lines without newline. Raise TransportError, LineTooLongError."""
         ...
 
     async def read(self) -> bytes:
-        """The body as one piece, cut after MAX_ERROR_BODY_BYTES; for answers that are errors."""
+        """Return the body of an error response, cut after MAX_ERROR_BODY_BYTES."""
         ...
 
 
 class Transport(Protocol):
-    """A way to one API server."""
+    """A connection to one API server."""
 
     async def request(self, request: Request) -> Response:
-        """Send and await the whole answer. Raises TransportError."""
+        """Send a request and return the whole response. Raise TransportError."""
         ...
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Send and read the answer while it arrives. Raises TransportError on entering."""
+        """Send a request and stream the response. Raise TransportError on entering."""
         ...
 
     async def close(self) -> None:
-        """Return every connection. Streams still open end with a TransportError."""
+        """Close every connection. Open streams end with a TransportError."""
         ...
 
 
 class LineSplitter:
-    """Cuts a byte stream into lines, however it was chunked on its way. Linear in its input."""
+    """Splits a byte stream into lines, independent of its chunks, in linear time."""
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max = max_line_bytes
@@ -117,7 +116,7 @@ class LineSplitter:
         self._held = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that `chunk` completes, without newlines. Raises LineTooLongError."""
+        """Return the lines that `chunk` completes, without newlines. Raise LineTooLongError."""
         first, *rest = chunk.split(b"\n")
         self._hold(first)
         lines = []

@@ -1,9 +1,9 @@
-"""A watch's lines read as events.
+"""Watch events, decoded from the lines of a watch.
 
-Each line is one frame `{"type": ..., "object": ...}`. ADDED, MODIFIED and DELETED carry an
-object, BOOKMARK carries only the resourceVersion that the watch has reached, ERROR carries a
-Status and is the last. The version of the last event, bookmarks included, is where a broken
-watch may be resumed without losing or repeating an event.
+Each line is one frame `{"type": ..., "object": ...}`. ADDED, MODIFIED and DELETED have an
+object, BOOKMARK has only the resourceVersion that the watch has reached, ERROR has a Status and is
+the last. A broken watch is resumed at the version of the last event, bookmarks included, without
+losing or repeating an event.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Event:
 
     @property
     def ends_initial(self) -> bool:
-        """Whether it is the bookmark that follows the objects which a stream begins with."""
+        """Whether this is the bookmark that ends the initial events of a stream."""
         if self.type != "BOOKMARK":
             return False
         try:
@@ -39,11 +39,11 @@ class Event:
 
 
 class EventStream:
-    """A running watch: iterate for its events, in the server's order, until the server ends it.
+    """A running watch: an iterator of its events, in the server's order, until the server ends it.
 
     Raises ApiError for an ERROR frame, TransportError when the connection breaks, and
-    MalformedError for a frame that cannot be read: resuming would meet it again, so only a new
-    list leads past it.
+    MalformedError for a frame that cannot be decoded: as a resumed watch would read the same frame
+    again, a new list is needed.
     """
 
     def __init__(self, request: Request, stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""Services and controllers to the model: nothing is read of them but which pods they select."""
+"""Services and controllers, decoded to the pods that they select."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ WORKLOAD_DECODERS: Mapping[str, Callable[[bytes], Workload]] = {
     REPLICA_SET: _decode_by_selector(REPLICA_SET),
     STATEFUL_SET: _decode_by_selector(STATEFUL_SET),
 }
-"""How each kind of workload is read; each raises ObjectError."""
+"""The decoder of each kind of workload; each raises ObjectError."""

@@ -1,22 +1,23 @@
-"""A queue of keys to work on, each once.
+"""A work queue: a queue of keys without duplicates.
 
-Guarantees, those of client-go's util/workqueue:
+Guarantees, as client-go's util/workqueue:
 
-- Fair: keys are worked on in the order in which they were added.
-- Stingy: a key added several times before anybody has taken it is worked on once.
-- One at a time: a key is never worked on by two workers. Added while it is being worked on, it
-  comes again when that is done.
+- Fair: keys are processed in the order in which they were added.
+- Stingy: a key that is added several times before it is processed is processed once.
+- One at a time: two workers never process the same key. A key that is added while it is processed
+  is processed again afterwards.
 - ``add_after`` adds later; of several times for one key the earliest counts.
-- ``add_rate_limited`` adds after a delay that doubles with each time (5 ms, 10 ms ... 1,000 s)
-  until ``forget``; and all keys together are held to 10 a second beyond the first hundred.
-- Shut down, it takes no more keys and forgets those that were to come later. Those that wait are
-  still given, those that were added again while they are worked on come once more, and then every
-  worker is told that it is over.
+- ``add_rate_limited`` adds after a delay that doubles with each call (5 ms, 10 ms ... 1,000 s)
+  until ``forget``; all keys together are limited to 10 a second beyond the first hundred.
+- After a shutdown, the queue accepts no keys and drops delayed ones. Waiting keys are still
+  returned, keys that were added again while being processed are returned once more, and then every
+  worker receives ShutDownError.
 
-A paused queue takes keys and gives none, but to :meth:`WorkQueue.take`. Shutting down ends a pause.
+A paused queue accepts keys and returns none, except by :meth:`WorkQueue.take`. A shutdown ends a
+pause.
 
-With a rank, keys that wait are worked on in its order (the smallest first), and in the order of
-their arrival only where ranks are equal; a key's rank is asked for when it begins to wait.
+With a rank, waiting keys are processed in its order (the smallest first), and in the order of
+arrival where ranks are equal; a key's rank is read when it begins to wait.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class ShutDownError(Exception):
-    """The queue has been shut down, and there is nothing left to work on."""
+    """The queue has been shut down, and no keys are left."""
 
 
 class _Bucket:
-    """Tokens that come at a rate, and may be taken ahead of their time, for a delay."""
+    """A token bucket whose tokens can be reserved in advance, at a delay."""
 
     def __init__(self, clock: Clock, rate: float, burst: int) -> None:
         self._clock = clock
@@ -54,7 +55,7 @@ class _Bucket:
         self._last = clock.monotonic()
 
     def delay(self) -> float:
-        """Take a token; gives the seconds until it has come."""
+        """Take a token; return the seconds until it is available."""
         now = self._clock.monotonic()
         self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate)
         self._last = now
@@ -69,7 +70,7 @@ def _equal(_key: object) -> int:
 class WorkQueue(Generic[K]):
     """Keys in the order of their rank and arrival; see the module's rules.
 
-    ``longest`` is the longest delay of a key of its own, in seconds.
+    ``max_delay`` is the maximum delay of a single key, in seconds.
     """
 
     def __init__(
@@ -99,11 +100,11 @@ class WorkQueue(Generic[K]):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits and nothing is worked on (what is to come later does not count)."""
+        """Whether no key waits and none is processed (delayed keys do not count)."""
         return not self._waiting and not self._working
 
     def add(self, key: K) -> None:
-        """Have ``key`` worked on."""
+        """Enqueue ``key``."""
         if self._shut:
             return
         if key in self._working:
@@ -112,7 +113,7 @@ class WorkQueue(Generic[K]):
             self._line_up(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Have ``key`` worked on when ``seconds`` have passed."""
+        """Enqueue ``key`` after ``seconds``."""
         if seconds <= 0 or self._shut:
             self.add(key)
             return
@@ -124,33 +125,33 @@ class WorkQueue(Generic[K]):
                 self._set_alarm()
 
     def add_rate_limited(self, key: K) -> None:
-        """Have ``key`` worked on again after as long as its failures, and all keys', ask for."""
+        """Enqueue ``key`` again, after the delay of its failures and of the overall rate limit."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         own = FIRST_DELAY_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS)
         self.add_after(key, max(min(own, self._longest), self._bucket.delay()))
 
     def forget(self, key: K) -> None:
-        """Begin with the shortest delay again."""
+        """Reset the delay of ``key``."""
         self._failures.pop(key, None)
 
     def cancel(self, key: K) -> bool:
-        """Take back what :meth:`add_after` was to add; tells whether there was anything."""
+        """Cancel the delayed add of ``key``; return whether there was one."""
         return self._due.pop(key, None) is not None
 
     def discard(self, key: K) -> None:
-        """Have ``key`` worked on no more, now or later; one that is worked on is left alone."""
+        """Remove ``key`` from the queue, delayed or not, unless it is being processed."""
         self._waiting.pop(key, None)
         self._again.pop(key, None)
         self.cancel(key)
 
     def due_in(self, key: K) -> float | None:
-        """Return the seconds until ``key`` is added, None if nobody asked for that."""
+        """Return the seconds until ``key`` is added; None without a delayed add."""
         due = self._due.get(key)
         return None if due is None else max(0.0, due - self._clock.monotonic())
 
     async def get(self) -> K:
-        """Wait for a key and take it; :meth:`done` must follow. Raises ShutDownError."""
+        """Wait for a key and take it; :meth:`done` must follow. Raise ShutDownError."""
         while self._paused or not self._waiting:
             if self._shut:
                 raise ShutDownError
@@ -158,11 +159,11 @@ class WorkQueue(Generic[K]):
         return self._take()
 
     def take(self) -> K | None:
-        """Take a key even though the queue is paused; None if none waits."""
+        """Take a key even though the queue is paused; return None if none waits."""
         return self._take() if self._waiting else None
 
     def done(self, key: K) -> None:
-        """Tell that a key has been worked on."""
+        """Mark a key as processed."""
         self._working.pop(key, None)
         if key in self._again:
             del self._again[key]
@@ -171,7 +172,7 @@ class WorkQueue(Generic[K]):
             self._changed.set()
 
     def pause(self) -> None:
-        """Return no more keys; a queue that has been shut down is not paused any more."""
+        """Return no more keys; no effect after a shutdown."""
         self._paused = not self._shut
 
     def resume(self) -> None:
@@ -180,7 +181,7 @@ class WorkQueue(Generic[K]):
         self._changed.set()
 
     def shut_down(self) -> None:
-        """Take no more keys, and let workers end when none are left; whoever drains waits no more.
+        """Accept no more keys, and let workers end when none are left; end a drain.
 
         It may be called more than once.
         """
@@ -192,9 +193,9 @@ class WorkQueue(Generic[K]):
         self._changed.set()
 
     async def drain(self) -> None:
-        """Shut down, and return when all that is left has been worked on.
+        """Shut down, and return when all remaining keys have been processed.
 
-        Somebody must work on it; :meth:`shut_down` ends the waiting.
+        Workers must be running; :meth:`shut_down` ends the wait.
         """
         self.shut_down()
         self._draining = True
@@ -202,7 +203,7 @@ class WorkQueue(Generic[K]):
             await self._next_change()
 
     def close(self) -> None:
-        """Shut down, and forget what is left, too."""
+        """Shut down, and drop the remaining keys."""
         self._waiting.clear()
         self._lined_up.clear()
         self._again.clear()
@@ -234,7 +235,7 @@ class WorkQueue(Generic[K]):
     async def _ring(self) -> None:
         while self._later:
             due, _, key = self._later[0]
-            if self._due.get(key) != due:  # taken back, or an earlier time came to count
+            if self._due.get(key) != due:  # cancelled, or replaced by an earlier time
                 heappop(self._later)
                 continue
             left = due - self._clock.monotonic()

@@ -1,1 +1,1 @@
-"""The memory of the machine that this runs on: measured, and listened to, as the kernel has it."""
+"""The memory of the local machine: measurements and notifications of the kernel."""

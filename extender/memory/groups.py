@@ -1,11 +1,11 @@
-"""Where the kernel keeps its accounts of memory: in a control group of version 1 or 2, or in none.
+"""Lookup of the control group that accounts for memory, of version 1 or 2.
 
     /proc/self/mountinfo   where the hierarchies are mounted
-    /proc/self/cgroup      which group of each of them this process is in
+    /proc/self/cgroup      the groups of this process, one per hierarchy
 
-A machine may have both versions; memory is in one of them. The group at which the hierarchy is
-mounted stands for the whole machine (in a container: for the container); it is what a kubelet looks
-at for ``memory.available``. ``/kubepods`` or ``/kubepods.slice`` are all pods together.
+A machine can have both versions; memory is in one of them. The group at the mount point of the
+hierarchy represents the whole machine (in a container: the container); the kubelet reads it for
+``memory.available``. ``/kubepods`` or ``/kubepods.slice`` contain all pods.
 
 Sources: proc_pid_mountinfo(5), cgroups(7).
 """
@@ -19,21 +19,21 @@ from pathlib import Path
 from typing import Final
 
 MACHINE: Final = "/"
-"""The group at which the hierarchy is mounted."""
+"""The group at the mount point of the hierarchy."""
 
 OWN: Final = "self"
-"""The group that this process is in."""
+"""The group of this process."""
 
 _CONTROLLER: Final = "memory"
 _ESCAPED: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
 
 class MeasureError(Exception):
-    """The machine's memory cannot be measured; the text names the file, and why."""
+    """The machine's memory cannot be measured; the text names the file and the reason."""
 
 
 class Version(Enum):
-    """How a control group is to be read."""
+    """The version of a control group."""
 
     ONE = "cgroup v1"
     TWO = "cgroup v2"
@@ -41,7 +41,7 @@ class Version(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A control group that accounts for memory; ``machine`` if it is the hierarchy's first."""
+    """A control group that accounts for memory; ``is_root`` if it is the root of the hierarchy."""
 
     version: Version
     directory: Path
@@ -49,9 +49,9 @@ class Group:
 
 
 def find_group(proc: Path, name: str = MACHINE) -> Group | None:
-    """Find the group called ``name``; None if no hierarchy accounts for memory.
+    """Return the group called ``name``; None if no hierarchy accounts for memory.
 
-    ``proc`` is where procfs is mounted. Raises MeasureError for a group that is not there, or if
+    ``proc`` is the mount point of procfs. Raise MemoryReadError if the group does not exist, or if
     procfs cannot be read.
     """
     mount = _mount(_text(proc / "self/mountinfo"))
@@ -68,7 +68,7 @@ def find_group(proc: Path, name: str = MACHINE) -> Group | None:
 
 @dataclass(frozen=True, slots=True)
 class _Mount:
-    """A hierarchy, and which of its groups is at the place where it is mounted."""
+    """A hierarchy, and the group at its mount point."""
 
     version: Version
     directory: Path
@@ -76,12 +76,12 @@ class _Mount:
 
 
 def _mount(mountinfo: str) -> _Mount | None:
-    """Return the hierarchy that memory is in."""
+    """Return the hierarchy that accounts for memory."""
     return next((each for each in _mounts(mountinfo) if _accounts(each)), None)
 
 
 def _mounts(mountinfo: str) -> Iterator[_Mount]:
-    """Return the hierarchies that may account for memory, those of version 1 first."""
+    """Yield the hierarchies that can account for memory, those of version 1 first."""
     unified = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
@@ -97,7 +97,7 @@ def _mounts(mountinfo: str) -> Iterator[_Mount]:
 
 
 def _accounts(mount: _Mount) -> bool:
-    """Return whether a hierarchy has memory in it: one of version 2 may do without."""
+    """Return whether a hierarchy has the memory controller; one of version 2 may lack it."""
     controllers = mount.directory / "cgroup.controllers"
     if mount.version is Version.ONE:
         return True
@@ -105,7 +105,7 @@ def _accounts(mount: _Mount) -> bool:
 
 
 def _own(cgroup: str, mount: _Mount) -> str:
-    """Return this process's group, below the place where the hierarchy is mounted."""
+    """Return this process's group, relative to the mount point of the hierarchy."""
     for line in cgroup.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -117,7 +117,7 @@ def _own(cgroup: str, mount: _Mount) -> str:
 
 
 def _plain(text: str) -> str:
-    """Undo how mountinfo writes spaces, tabs, newlines and backslashes."""
+    """Unescape spaces, tabs, newlines and backslashes of mountinfo."""
     for escaped, plain in _ESCAPED:
         text = text.replace(escaped, plain)
     return text

@@ -1,9 +1,8 @@
-"""Waiting for notifiers and for time, whichever comes first.
+"""The notification loop: waits for notifiers and for a timeout, whichever comes first.
 
-The kernel tells of memory by priority (POLLPRI), which asyncio does not poll for. To have asyncio
-wait for an epoll set that waits for the notifiers would lose what it was told: a trigger for stalls
-is ready for the first who asks, and that would be the outer set. So a thread asks the kernel, and
-tells the event loop.
+The kernel signals memory events as priority data (POLLPRI), which asyncio does not poll for. A
+nested epoll set in asyncio would lose notifications: a PSI trigger is ready only for the first
+poll, which would be that of the outer set. Therefore a thread polls, and notifies the event loop.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _PRESSURE: Final = "pressure/memory"
 
 
 class Ears:
-    """Listens to notifiers from when it is made until it is closed; needs a running event loop."""
+    """Polls notifiers from its construction until it is closed; requires a running event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -47,7 +46,7 @@ class Ears:
         self._thread.start()
 
     def listen_to(self, notifier: Notifier) -> None:
-        """Listen to a notifier from now on, and close it in the end. Raises NotifierError."""
+        """Add a notifier, and take over closing it. Raise NotifierError."""
         with self._guard:
             try:
                 self._set.register(notifier.fileno(), notifier.mask)
@@ -57,12 +56,12 @@ class Ears:
             self._notifiers[notifier.fileno()] = notifier
 
     def forget(self, notifier: Notifier) -> None:
-        """Close a notifier, if that has not been done."""
+        """Remove and close a notifier, if it is still open."""
         with self._guard:
             self._forget(notifier)
 
     async def wait(self, seconds: float) -> list[str]:
-        """Return what was heard, as soon as anything is; nothing once ``seconds`` have passed."""
+        """Return notifications as soon as there are any, or an empty list after ``seconds``."""
         alarm = asyncio.create_task(self._clock.sleep(seconds))
         called = asyncio.create_task(self._called.wait())
         try:
@@ -75,7 +74,7 @@ class Ears:
         return list(dict.fromkeys(said))
 
     def close(self) -> None:
-        """Listen no more, and close every notifier."""
+        """Stop polling, and close every notifier."""
         os.eventfd_write(self._end, 1)
         self._thread.join()
         for notifier in list(self._notifiers.values()):
@@ -84,7 +83,7 @@ class Ears:
         os.close(self._end)
 
     def _listen(self) -> None:
-        """Ask the kernel, in a thread of its own, until told to end."""
+        """Poll in a thread until the end is signaled."""
         while True:
             ready = self._set.poll()
             with self._guard:
@@ -97,7 +96,7 @@ class Ears:
     def _hear(self, file: int, how: int) -> str:
         notifier = self._notifiers.get(file)
         if notifier is None:
-            return ""  # it was forgotten meanwhile
+            return ""  # it was removed in the meantime
         try:
             if how & notifier.mask:
                 return notifier.heard()
@@ -120,9 +119,9 @@ class Ears:
 
 
 class Attention:
-    """All that the kernel offers of one group: opened once, its thresholds anew when usage moves.
+    """All notifiers of one group; its thresholds are registered again when the usage moves.
 
-    ``lacks`` says what it does not offer, each in one line.
+    ``unavailable`` lists the notifiers that are unavailable, each in one line.
     """
 
     def __init__(self, ears: Ears, proc: Path, group: Group | None) -> None:
@@ -134,14 +133,14 @@ class Attention:
         self._try(partial(StallNotifier, _pressure_of(proc, group)))
         if group is not None and group.version is Version.TWO:
             events = group.directory / "memory.events"
-            if events.exists():  # the machine as a whole has none
+            if events.exists():  # the root group has none
                 self._try(partial(EventsNotifier, events))
 
     def expect(self, levels: Sequence[int]) -> None:
-        """Listen for usage to cross each of ``levels`` bytes, and no others, where that is offered.
+        """Set the usages in bytes whose crossing is notified, where that is supported.
 
-        What the kernel could give back comes and goes, and with it the usage at which a threshold
-        is met; so this is to be told after each measurement.
+        The reclaimable memory changes, and with it the usage at which a threshold is met; so call
+        this after each measurement.
         """
         group = self._group
         if group is None or group.version is not Version.ONE or levels == self._levels:
@@ -164,6 +163,6 @@ class Attention:
 
 
 def _pressure_of(proc: Path, group: Group | None) -> Path:
-    """Return the file that tells of a group's stalls, or of the machine's if it has none."""
+    """Return the PSI file of a group, or the machine's if it has none."""
     own = None if group is None else group.directory / "memory.pressure"
     return own if own is not None and own.exists() else proc / _PRESSURE

@@ -1,6 +1,6 @@
-"""How much memory there is, is used, and is available, as a kubelet reckons it.
+"""Memory capacity, usage and availability, as computed by the kubelet.
 
-    working set = usage - inactive_file (what the kernel could give back at once), not below 0
+    working set = usage - inactive_file (immediately reclaimable), not below 0
     capacity    = the machine's, or the group's limit if that is smaller
     available   = capacity - working set, not below 0
 
@@ -30,13 +30,13 @@ _UNLIMITED: Final = "max"
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """Measures one group, or the machine if there is none; ``proc`` is where procfs is mounted."""
+    """Measures one group, or the machine without one; ``proc`` is the mount point of procfs."""
 
     proc: Path
     group: Group | None
 
     def measure(self, now_ns: int) -> MemoryStats:
-        """Measure what there is now. Raises MeasureError."""
+        """Return the current measurements. Raise MemoryReadError."""
         machine = _table(self.proc / "meminfo")
         total = _of(machine, "MemTotal:", self.proc / "meminfo") * _KIB
         if self.group is None:
@@ -63,7 +63,7 @@ def _version_one(group: Group) -> tuple[int, int, int | None]:
 
 
 def _version_two(group: Group) -> tuple[int, int, int | None]:
-    """Return usage, inactive files and limit; the kernel tells of the first group only its stat."""
+    """Return usage, inactive files and limit; the root group only has memory.stat."""
     stat = group.directory / "memory.stat"
     counted = _table(stat)
     idle = _of(counted, "inactive_file", stat)
@@ -79,7 +79,7 @@ _MEASURES: Final = {Version.ONE: _version_one, Version.TWO: _version_two}
 
 
 def _table(path: Path) -> Mapping[str, str]:
-    """Read lines of a name and a number."""
+    """Parse lines of a name and a number."""
     lines = (line.split() for line in _text(path).splitlines())
     return {fields[0]: fields[1] for fields in lines if len(fields) > 1}
 

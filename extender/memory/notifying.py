@@ -1,18 +1,17 @@
-"""The kernel's word that memory gets short, at once instead of when it is next looked at.
+"""Memory notifiers: the kernel signals memory pressure before the next periodic measurement.
 
     a stall        /proc/pressure/memory, or memory.pressure of a group: tasks have waited for
                    memory for 100 ms of 2 s (PSI)
     an event       memory.events of a group of version 2: it was throttled, was at its limit, or
-                   something in it was killed
+                   a process in it was killed
     a threshold    usage of a group of version 1 has crossed a number of bytes, either way
 
-Each is a file descriptor that becomes ready, behind one interface (:class:`Notifier`), whose text
-is the file that it watches. A kubelet listens to the third only, and only if told to
-(kernelMemcgNotification); version 2 of control groups has nothing like it, and there it polls. Here
-a stall or an event makes up for it. What a notifier says decides nothing: it makes whoever waits
-measure at once.
+Each notifier (:class:`Notifier`) is a file descriptor that becomes ready; its text is the path of
+the file. A kubelet uses only the third, and only with kernelMemcgNotification; version 2 of control
+groups has no equivalent, so the kubelet polls there. Here a stall or an event replaces it. A
+notification decides nothing: it triggers an immediate measurement.
 
-A stall is watched over 2 s as only those with CAP_SYS_RESOURCE may have another window.
+The window of a stall is 2 s, because other windows require CAP_SYS_RESOURCE.
 
 Sources: Documentation/accounting/psi.rst, admin-guide/cgroup-v1/memory.rst (Thresholds) and
 admin-guide/cgroup-v2.rst of the kernel; threshold_notifier_linux.go in pkg/kubelet/eviction.
@@ -34,15 +33,15 @@ _MOST_BYTES: Final = 4096
 
 
 class NotifierError(Exception):
-    """The kernel does not offer it, or not to us; the text names the file, and why."""
+    """A notifier is not supported, or not permitted; the text names the file and the reason."""
 
 
 class Notifier(Protocol):
-    """Something that the kernel tells by making a file descriptor ready."""
+    """A source of notifications of the kernel with a file descriptor."""
 
     @property
     def mask(self) -> int:
-        """For what the descriptor is polled (EPOLLIN, EPOLLPRI)."""
+        """The poll events of the descriptor (EPOLLIN, EPOLLPRI)."""
         ...
 
     def fileno(self) -> int:
@@ -50,21 +49,21 @@ class Notifier(Protocol):
         ...
 
     def heard(self) -> str:
-        """Take note that it was ready, and give what that says, or nothing if it says nothing."""
+        """Consume the notification, and return its text; "" if there is nothing to report."""
         ...
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop the notifications."""
         ...
 
 
 class StallNotifier:
-    """Tells that tasks had to wait for memory."""
+    """Notifies of tasks that had to wait for memory."""
 
     mask: Final = select.EPOLLPRI
 
     def __init__(self, path: Path, stall_us: int = STALL_US, window_us: int = WINDOW_US) -> None:
-        """Set the trigger. Raises NotifierError."""
+        """Register the trigger. Raise NotifierError."""
         self._path = path
         self._told = f"{path}: tasks had to wait {stall_us // 1000} ms of {window_us // 1000}"
         self._file = _opened(path, os.O_RDWR)
@@ -79,11 +78,11 @@ class StallNotifier:
         return self._file
 
     def heard(self) -> str:
-        """Return what being ready says; a trigger is ready once in each window at most."""
+        """Return the text of the notification; a trigger fires at most once per window."""
         return self._told
 
     def close(self) -> None:
-        """Take the trigger back."""
+        """Remove the trigger."""
         os.close(self._file)
 
     def __str__(self) -> str:
@@ -91,12 +90,12 @@ class StallNotifier:
 
 
 class EventsNotifier:
-    """Tells that one of the counts in memory.events has grown."""
+    """Notifies of a count in memory.events that has increased."""
 
     mask: Final = select.EPOLLPRI
 
     def __init__(self, path: Path) -> None:
-        """Read the counts. Raises NotifierError."""
+        """Read the counts. Raise NotifierError."""
         self._path = path
         self._file = _opened(path, os.O_RDONLY)
         self._counts = self._read()
@@ -106,7 +105,7 @@ class EventsNotifier:
         return self._file
 
     def heard(self) -> str:
-        """Read the counts anew, which is what makes the next change known; give what grew."""
+        """Read the counts, which rearms the notification, and return the ones that increased."""
         before, self._counts = self._counts, self._read()
         grown = (
             f"{name} +{count - before.get(name, 0)}"
@@ -117,7 +116,7 @@ class EventsNotifier:
         return f"{self._path}: {listed}" if listed else ""
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close the file."""
         os.close(self._file)
 
     def __str__(self) -> str:
@@ -130,12 +129,12 @@ class EventsNotifier:
 
 
 class ThresholdNotifier:
-    """Tells that the usage of a group of version 1 has crossed a number of bytes."""
+    """Notifies of a usage of a group of version 1 that has crossed a number of bytes."""
 
     mask: Final = select.EPOLLIN
 
     def __init__(self, directory: Path, usage: int) -> None:
-        """Register an eventfd for ``usage`` bytes. Raises NotifierError."""
+        """Register an eventfd for ``usage`` bytes. Raise NotifierError."""
         self._path = directory / "memory.usage_in_bytes"
         self._told = f"{self._path}: has crossed {usage} bytes"
         with ExitStack() as stack:
@@ -151,12 +150,12 @@ class ThresholdNotifier:
         return self._counter
 
     def heard(self) -> str:
-        """Return what being ready says, and be no longer ready."""
+        """Return the text of the notification, and reset the descriptor."""
         os.eventfd_read(self._counter)
         return self._told
 
     def close(self) -> None:
-        """Listen no more; the kernel forgets a threshold whose eventfd is closed."""
+        """Close the eventfd, which removes the threshold in the kernel."""
         os.close(self._counter)
         os.close(self._usage)
 

@@ -1,6 +1,6 @@
-"""Recordings: what an informer sees of an API server, as lines in a file, and back.
+"""Recordings: the informer events of an API server as lines of a file.
 
-Format and rules are described in docs/record-replay.md. Here they are written by following a server
-(:mod:`extender.recording.recorder`) and read (:mod:`extender.recording.files`); fakeapi writes them
-out of its store, and plays them.
+docs/record-replay.md describes the format and its rules. This package records a server
+(:mod:`extender.recording.recorder`) and reads and writes files (:mod:`extender.recording.files`);
+fakeapi also records its own store, and replays recordings.
 """

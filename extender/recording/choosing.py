@@ -1,7 +1,7 @@
-"""Which resources a recording follows, by the names that people give them.
+"""Selection of the resources of a recording by their names.
 
-Unless told otherwise these are what scheduling and its controllers go by, as far as the server has
-them. A custom resource brings its definition along, without which it could not be played.
+The default is the resources that scheduling and its controllers read, as far as the server has
+them. The definition of a custom resource is recorded with it, since a replay needs it.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ DEFAULT: Final = (
 ALL: Final = "all"
 
 UNTOLD: Final = frozenset(("events", "events.events.k8s.io", "leases.coordination.k8s.io"))
-"""What ``all`` leaves out: it would outnumber everything else, and nobody goes by it."""
+"""Left out of ``all``: more numerous than all other objects, and not read by any decision."""
 _DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )
 
 
 class ResourceNameError(ValueError):
-    """A resource was asked for that the server does not have."""
+    """The server does not have a resource of this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A resource to be followed, what of it, and how a recording names it."""
+    """A resource to record, the selection of its objects, and its entry in the header."""
 
     resource: Resource
     selection: Selection
@@ -63,7 +63,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be recorded, and the release of the server that it is recorded from."""
+    """The resources to record, and the release of their server."""
 
     server: str
     namespace: str
@@ -75,9 +75,9 @@ class _Release(msgspec.Struct):
 
 
 async def make_plan(client: Client, names: Sequence[str], namespace: str) -> Plan:
-    """Ask a server what it has of ``names`` (none: the usual).
+    """Return the plan to record the resources ``names`` of a server (empty: the default).
 
-    Raises ResourceNameError, ApiError, MalformedError, TransportError.
+    Raise ResourceNameError, ApiError, MalformedError, TransportError.
     """
     release = await client.get(
         ObjectPath("/version"), lambda raw: msgspec.json.decode(raw, type=_Release)
@@ -92,9 +92,9 @@ async def make_plan(client: Client, names: Sequence[str], namespace: str) -> Pla
 
 
 def choose(discovered: Discovered, names: Sequence[str]) -> Sequence[ServedResource]:
-    """Return the resources of these names; none: the usual ones that are served.
+    """Return the resources of these names; if empty, the default ones that are served.
 
-    A name is a plural, with its group if need be. Raises ResourceNameError.
+    A name is a plural, optionally with its group. Raise ResourceNameError.
     """
     able = [each for each in discovered.resources if {"list", "watch"} <= each.verbs]
     if ALL in names:
@@ -124,7 +124,7 @@ def _follow(served: ServedResource, namespace: str) -> Followed:
 
 
 async def _definition(client: Client, served: ServedResource) -> Followed | None:
-    """Return the definition of a custom resource; None if it has none that we may see."""
+    """Return the definition of a custom resource; None if there is none or it is forbidden."""
     name = str(served.resource)
     try:
         await client.get(_DEFINITIONS.object(name), bytes)

@@ -1,4 +1,4 @@
-"""The command ``record`` and its options; what it needs is loaded when it runs."""
+"""The command ``record`` and its options; slow imports are deferred until it runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RESOURCES: Final = f"Plurals, or {ALL}; default: {', '.join(n.split('.')[0] for
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was asked for on the command line; ``seconds`` None is until told to stop."""
+    """The options of the command line; ``seconds`` None means until a stop signal."""
 
     server: str | None
     kubeconfig: Path | None
@@ -66,7 +66,7 @@ def record_events(
         typer.Option("--include-sensitive", help="Keep environment values, arguments, Secrets."),
     ] = False,
 ) -> None:
-    """Record what happens on an API server, to be played by reprieve replay."""
+    """Record the objects and events of an API server, for reprieve replay."""
     if kubeconfig is not None and server is not None:
         raise ConfigError("--kubeconfig and --server exclude each other")
     seconds = _read_duration(duration)
@@ -105,7 +105,7 @@ async def _record(wanted: Wanted) -> None:
         plan = await make_plan(client, wanted.resources, wanted.namespace)
         file = stack.enter_context(_opened(wanted.out))
         tape = Tape(file.write, clock, wanted.discretion)
-        # Jitter only: nothing that is recorded depends on it.
+        # Used for jitter only: no recorded event depends on it.
         source = Source(client, clock, random.Random())  # noqa: S311
         recorder = Recorder(source, plan, tape)
         say(f"recording {len(plan.followed)} resources of {transport.url} to {file.name}")

@@ -1,8 +1,7 @@
-"""Recordings in files: plain or, where the name ends in ``.gz``, compressed; ``-`` is a stream.
+"""Recording files: plain or, if the name ends in ``.gz``, compressed; ``-`` is stdin or stdout.
 
-A file that is flushed can be read up to there, whatever happens to its writer. One that breaks off,
-in the middle of a line or of its compression, is read up to the break; a line that is whole and
-wrong is refused.
+A file can be read up to its last flush, even if the writer crashes. A file that is truncated within
+a line or within compressed data is read up to that point; a complete but invalid line is an error.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ _HELD: Final = 1 << 18
 
 
 class RecordingError(ValueError):
-    """A recording cannot be read or written; the text names the file, the line, and why."""
+    """A recording cannot be read or written; the text has the file, the line, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording that was read; ``broken`` says where it breaks off, "" if it does not."""
+    """A recording; ``truncated_at`` says where the file is truncated, "" if it is not."""
 
     source: str
     header: Header
@@ -49,14 +48,14 @@ class Recording:
 
     @property
     def duration_ns(self) -> int:
-        """When the last event was, in nanoseconds since the start."""
+        """The time of the last event, in nanoseconds since the start."""
         return max((event.at_ns for event in self.events), default=0)
 
 
 class RecordingFile:
-    """A file being written, as a context manager. Raises RecordingError.
+    """A recording file that is written, as a context manager. Raises RecordingError.
 
-    Lines are held back for a while, so that whoever adds one seldom meets a disk.
+    Lines are buffered, so that adding one seldom waits for the disk.
     """
 
     def __init__(self, path: str) -> None:
@@ -86,12 +85,12 @@ class RecordingFile:
             self.flush()
 
     def flush(self) -> None:
-        """Hand everything over to the system, so that it can be read."""
+        """Write buffered lines to the file, so that they can be read."""
         if self._held:
             self._put(zlib.Z_SYNC_FLUSH)
 
     def close(self) -> None:
-        """End the file well."""
+        """Write buffered lines, and close the file."""
         try:
             self._put(zlib.Z_FINISH)
         finally:
@@ -99,7 +98,7 @@ class RecordingFile:
                 self._file.close()
 
     async def keep_flushed(self, clock: Clock) -> None:
-        """Flush again and again, until cancelled."""
+        """Flush every half second, until cancelled."""
         while True:
             await clock.sleep(FLUSH_SECONDS)
             self.flush()
@@ -121,7 +120,7 @@ class RecordingFile:
 
 
 def read_recording(path: str) -> Recording:
-    """Read a whole recording; ``-`` is standard input. Raises RecordingError."""
+    """Read a recording; ``-`` is standard input. Raise RecordingError."""
     name = "standard input" if path == "-" else path
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -131,7 +130,7 @@ def read_recording(path: str) -> Recording:
 
 
 def parse_recording(data: bytes, name: str) -> Recording:
-    """Read a recording's bytes; ``name`` is what messages call it. Raises RecordingError."""
+    """Parse the bytes of a recording; errors call it ``name``. Raise RecordingError."""
     text, cut = _unpacked(data, name) if data.startswith(_GZIP_MAGIC) else (data, False)
     *lines, tail = text.split(b"\n")
     torn = bool(tail) and (cut or not _is_json(tail))
@@ -157,9 +156,9 @@ def _parsed(lines: list[bytes], name: str) -> tuple[Header, list[RecordedEvent]]
 
 
 def _unpacked(data: bytes, name: str) -> tuple[bytes, bool]:
-    """Decompress as much as there is, and tell whether it breaks off. Raises RecordingError.
+    """Return the decompressed data, and whether it is truncated. Raise RecordingError.
 
-    Several compressed pieces one after another count as one, as they do for gzip.
+    Concatenated gzip members count as one stream, as they do for gzip.
     """
     pieces: list[bytes] = []
     inflate, at = zlib.decompressobj(_GZIP), 0
@@ -177,7 +176,7 @@ def _unpacked(data: bytes, name: str) -> tuple[bytes, bool]:
 
 
 def _opened(path: str) -> BinaryIO:
-    # What is held back is held here: a buffer of the file's own would be written once more at last.
+    # Unbuffered: RecordingFile has its own buffer, and the file's would be written again at close.
     return cast("BinaryIO", Path(path).open("wb", buffering=0))
 
 

@@ -1,21 +1,23 @@
-"""The format of recordings: a header, then one event in each line, all of it JSON.
+"""The format of recordings: JSON lines, a header and then one event per line.
 
     {"format":"reprieve-recording","version":1,"server":"v1.37.0","start":"2026-01-01T00:00:00Z",
      "namespace":"","leftOut":["secret data",…],"resources":[{"name":"replicasets.apps",…},…]}
     {"t":0,"type":"LISTED","resource":"pods","object":{…}}
     {"t":1250000000,"type":"MODIFIED","resource":"pods","object":{…}}
 
-``t`` is in nanoseconds since the start, by a clock that never goes back. Types:
+``t`` is in nanoseconds since the start, by a monotonic clock. Types:
 
-    LISTED    the object was there when its resource was first listed
-    ADDED     it came; MODIFIED: it is now so; DELETED: it is gone, and was so last
-    BOOKMARK  nothing has changed up to this version
-    RELISTED  the watch could not go on, and everything was listed again; what had been missed
-              follows as ADDED, MODIFIED and DELETED
+    LISTED    the object is in the first list of its resource
+    ADDED     the object was added
+    MODIFIED  the object was modified; this is its new state
+    DELETED   the object was deleted; this is its last state
+    BOOKMARK  there are no further changes up to this version
+    RELISTED  the watch could not be resumed and the resource was listed again; the missed changes
+              follow as ADDED, MODIFIED and DELETED
 
-The object of a BOOKMARK and a RELISTED has nothing but ``metadata.resourceVersion``; every other
-bears its ``apiVersion`` and ``kind``. A reader takes what it does not know in its stride; what an
-old reader would misunderstand gets a new version.
+The object of a BOOKMARK or a RELISTED has only ``metadata.resourceVersion``; all others have their
+``apiVersion`` and ``kind``. Readers ignore unknown fields; a change that an old reader would
+misunderstand gets a new version.
 """
 
 from __future__ import annotations
@@ -37,26 +39,26 @@ NAME: Final = "reprieve-recording"
 VERSION: Final = 1
 
 TOO_DEEP: Final = "nested too deeply; expected no more levels than JSON is written with: 254"
-"""What is said of an object that no line can hold, and of a line that holds one."""
+"""The error of an object that no line can hold, and of a line with such an object."""
 
 LONGEST_NS: Final = 3660 * 86_400 * 10**9
-"""Ten years: whatever is later than that is no time of a recording."""
+"""Ten years: a later time is invalid."""
 
 _START: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 
 EventType = Literal["LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "RELISTED"]
 Document: TypeAlias = dict[str, Any]
-"""One API object as parsed JSON, whose shape is its maker's."""
+"""One API object as parsed JSON, of any kind."""
 
 
 class FormatError(ValueError):
-    """A line is not what the format asks for, or an object cannot be one; says why."""
+    """A line is not valid, or an object cannot be encoded as one; the text has the reason."""
 
 
 class RecordedResource(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A resource that was followed; ``name`` is its plural with its group: ``replicasets.apps``.
+    """A recorded resource; ``name`` is its plural with its group: ``replicasets.apps``.
 
-    ``only`` is the name of the one object that was followed, "" for all.
+    ``only`` is the name of the single object that is recorded, "" for all.
     """
 
     name: str
@@ -67,7 +69,7 @@ class RecordedResource(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Header(Struct, frozen=True, rename="camel"):
-    """The first line. ``start`` is RFC 3339; ``namespace`` "" stands for all."""
+    """The first line. ``start`` is RFC 3339; ``namespace`` "" means all namespaces."""
 
     start: str
     server: str = ""
@@ -85,7 +87,7 @@ class Header(Struct, frozen=True, rename="camel"):
 
 
 class Metadata(Struct, frozen=True, rename="camel"):
-    """What is always known of an object."""
+    """The metadata that is decoded of every object."""
 
     name: str = ""
     namespace: str = ""
@@ -110,9 +112,9 @@ class _Line(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """One line: when (nanoseconds since the start), what, of which resource, and the object.
+    """One line: the time in nanoseconds since the start, the type, the resource, and the object.
 
-    ``raw`` is the object's JSON; ``line`` is where it was found, 0 if not in a file.
+    ``raw`` is the object's JSON; ``line`` is the number of the line, 0 if not from a file.
     """
 
     at_ns: int
@@ -132,16 +134,16 @@ class RecordedEvent:
 
     @property
     def changes(self) -> bool:
-        """Whether it tells something of an object."""
+        """Whether the event is about an object."""
         return self.type not in ("BOOKMARK", "RELISTED")
 
     def document(self) -> Document:
-        """Decode a fresh copy of the object."""
+        """Return a new decoded copy of the object."""
         document: Document = orjson.loads(self.raw)
         return document
 
 
-_LEVELS: Final = 253  # of an object, in its line
+_LEVELS: Final = 253  # nesting of an object within its line
 
 _lines = msgspec.json.Decoder(_Line)
 _objects = msgspec.json.Decoder(_Object)
@@ -149,19 +151,19 @@ _headers = msgspec.json.Decoder(Header)
 
 
 def start_of(epoch_ns: int) -> str:
-    """Write a moment as headers do, to the nanosecond."""
+    """Format a time in epoch nanoseconds as the start of a header, to the nanosecond."""
     seconds, fraction = divmod(epoch_ns, 10**9)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09}Z"
 
 
 def encode_header(header: Header) -> bytes:
-    """Write the first line."""
+    """Encode the first line."""
     first = {"format": header.format, "version": header.version}
     return msgspec.json.encode(first | msgspec.to_builtins(header)) + b"\n"
 
 
 def encode_event(at_ns: int, kind: EventType, resource: str, document: Document) -> bytes:
-    """Write one line. Raises FormatError if the object is nested too deeply."""
+    """Encode one event. Raise FormatError if the object is nested too deeply."""
     line = {"t": at_ns, "type": kind, "resource": resource, "object": document}
     try:
         return orjson.dumps(line) + b"\n"
@@ -175,7 +177,7 @@ def version_mark(resource_version: str) -> Document:
 
 
 def decode_header(line: bytes) -> Header:
-    """Read the first line. Raises FormatError."""
+    """Decode the first line. Raise FormatError."""
     try:
         raw = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -208,11 +210,11 @@ def _is_moment(text: str) -> bool:
 
 
 def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
-    """Read any other line. Raises FormatError."""
+    """Decode any other line. Raise FormatError."""
     try:
         read = _lines.decode(line)
         raw = bytes(read.object)
-        value = orjson.loads(raw)  # what is skipped over above is not looked at closely
+        value = orjson.loads(raw)  # validates the JSON of fields that the decoder above skips
         thing = _objects.decode(raw)
         if raw.count(b"{") + raw.count(b"[") > _LEVELS:
             orjson.dumps([value])

@@ -1,8 +1,8 @@
-"""Records a server: an informer for each resource, all of them on one tape.
+"""The recorder of a server: one reflector for each resource, all with one recording writer.
 
-What is recorded is what an informer sees, with all that goes wrong on the way: a watch that breaks
-off is resumed, one that cannot be resumed is told as a RELISTED and the differences. A recording
-begins when everything has been listed, or after ten seconds with what there is by then.
+It records the events of an informer, errors included: an interrupted watch is resumed; one that
+cannot be resumed is recorded as RELISTED and the differences. A recording begins when all resources
+have been listed, or after ten seconds with those listed by then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BEGIN_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a recording is made from, and by which time."""
+    """The client, the clock and the randomness of a recorder."""
 
     client: Client
     clock: Clock
@@ -41,7 +41,7 @@ class Source:
 
 
 class TrackedInformer(OptionalInformer[Sighting]):
-    """An informer that also tells its track of bookmarks and of lists after the first."""
+    """A reflector that also passes bookmarks and relists to its track."""
 
     def __init__(self, source: Source, followed: Followed, track: Track) -> None:
         of = source.client, followed.resource, sight, track, source.clock, source.rng
@@ -50,7 +50,7 @@ class TrackedInformer(OptionalInformer[Sighting]):
         self._name = followed.recorded.name
 
     async def run(self) -> None:
-        """List and watch until cancelled. Raises FormatError where an object nests too deeply."""
+        """List and watch until cancelled. Raise FormatError if an object is nested too deeply."""
         try:
             await super().run()
         except (NestedTooDeeplyError, RecursionError, orjson.JSONDecodeError):
@@ -58,11 +58,11 @@ class TrackedInformer(OptionalInformer[Sighting]):
 
     async def _recover(self, trouble: Trouble) -> None:
         if isinstance(trouble, NestedTooDeeplyError):
-            raise trouble  # another list would meet it again
+            raise trouble  # a relist would fail again
         await super()._recover(trouble)
 
     def mark(self) -> None:
-        """Tell the track how far the copy has come."""
+        """Record a bookmark with the current resource version."""
         if self.synced:
             self._track.bookmark(self.resource_version)
 
@@ -80,7 +80,7 @@ class TrackedInformer(OptionalInformer[Sighting]):
 
 
 class Recorder:
-    """Records while :meth:`run` runs."""
+    """Records the resources of a plan while :meth:`run` runs."""
 
     def __init__(self, source: Source, plan: Plan, tape: Tape) -> None:
         self._clock = source.clock
@@ -91,10 +91,10 @@ class Recorder:
         ]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Record until told to stop; ends with a bookmark for each resource.
+        """Record until ``stop`` is set; end with a bookmark for each resource.
 
-        Raises FormatError for an object that is nested too deeply to be recorded, and what the
-        tape's writer does.
+        Raise FormatError if an object is nested too deeply to be recorded, and the errors of the
+        recording file.
         """
         tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
         told = asyncio.create_task(stop.wait())
@@ -126,7 +126,7 @@ class Recorder:
 
 
 async def _first_of(*tasks: asyncio.Task[object]) -> None:
-    """Return when one has ended; raises what it ended by."""
+    """Return when one of the tasks has ended; raise its error."""
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()

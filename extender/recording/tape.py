@@ -1,7 +1,7 @@
-"""The tape: events become lines, each with its time; what may not be told is left out.
+"""The recording writer: encodes events as timed lines, and redacts their objects.
 
-Until :meth:`Tape.begin` lines are held back, so that a recording begins with one state of all that
-it follows: at 0 stands everything that was listed, then what changed while the rest was listed.
+Until :meth:`RecordingWriter.begin`, events are buffered, so that a recording begins with one state
+of all resources: at time 0 all listed objects, then the changes made while others were listed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Write: TypeAlias = Callable[[bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class Discretion:
-    """What is left out of objects: by ``keep``, which gives an object without it; its names."""
+    """The redaction of objects by ``redact``; ``left_out`` names the removed values."""
 
     keep: Callable[[Document], Document]
     left_out: tuple[str, ...]
@@ -40,7 +40,7 @@ OPEN: Final = Discretion(keep_all, ())
 
 
 class Tape:
-    """Writes one recording through ``write``, timed by ``clock``; ``lines`` counts its events."""
+    """Writes one recording with ``write``, timed by ``clock``; ``lines`` counts its events."""
 
     def __init__(self, write: Write, clock: Clock, discretion: Discretion) -> None:
         self._write = write
@@ -53,7 +53,7 @@ class Tape:
     def begin(
         self, server: str, resources: Sequence[RecordedResource], namespace: str = ""
     ) -> None:
-        """Write the header, and what was held back. Raises what :meth:`tell` does."""
+        """Write the header and the buffered events. Raise the errors of :meth:`write_event`."""
         left_out = self._discretion.left_out
         start = start_of(self._clock.now_ns())
         self._start = self._clock.monotonic()
@@ -68,15 +68,15 @@ class Tape:
         return self._held is None
 
     def tell(self, kind: EventType, resource: str, document: Document) -> None:
-        """Write one event; takes ``document`` over.
+        """Write one event; ``document`` may be changed.
 
-        Raises FormatError, which names the object, if that is nested too deeply, and what
-        ``write`` does.
+        Raise FormatError with the object's name if it is nested too deeply, and the errors of
+        ``write``.
         """
         if self._held is not None:
             self._held.append((kind, resource, document))
             return
-        # To the microsecond: a clock that counts in floats tells no finer times apart reliably.
+        # Rounded to microseconds: a clock in floats is not reliable below that.
         at_ns = round((self._clock.monotonic() - self._start) * 10**6) * 1000
         self._put(at_ns, kind, resource, document)
 

@@ -1,8 +1,8 @@
-"""Tracks: what an informer is told of one resource becomes events of a recording.
+"""Resource tracks: the informer events of one resource as events of a recording.
 
-A track keeps the last state of each object, so that a second list can be told as what has changed
-since: first what is gone, then, in the list's order, what came or changed. An object that came
-under a name that another had is told as that one's deletion and its own coming.
+A track keeps the last state of each object, so that a later list is recorded as its changes: first
+deletions, then additions and modifications in the order of the list. An object that replaces one of
+the same name but another UID is recorded as a deletion and an addition.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from extender.recording.format import (
 )
 
 Tell: TypeAlias = Callable[[EventType, str, Document], None]
-"""Is told of an event: its type, the resource's name, the object."""
+"""Receives an event: its type, the name of the resource, the object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One object as it was seen; ``raw`` is its JSON."""
+    """One object as observed; ``raw`` is its JSON."""
 
     metadata: Metadata
     raw: bytes
@@ -39,7 +39,7 @@ class Sighting:
         return self.metadata.namespace, self.metadata.name
 
     def document(self) -> Document:
-        """Decode a fresh copy."""
+        """Return a new decoded copy."""
         document: Document = orjson.loads(self.raw)
         return document
 
@@ -52,12 +52,12 @@ _things = msgspec.json.Decoder(_Thing)
 
 
 def sight(raw: msgspec.Raw | bytes) -> Sighting:
-    """Read who an object is; it is kept as it is. Raises msgspec.DecodeError."""
+    """Decode the metadata of an object, and keep its JSON. Raise msgspec.DecodeError."""
     return Sighting(_things.decode(raw).metadata, bytes(raw))
 
 
 class Track:
-    """The sink of one resource's informer; ``tell`` is told of each event."""
+    """The store of one resource's reflector; ``on_event`` is called with each event."""
 
     def __init__(self, resource: RecordedResource, tell: Tell) -> None:
         self._resource = resource
@@ -66,7 +66,7 @@ class Track:
         self._listed = False
 
     def replace(self, items: Sequence[Sighting]) -> None:
-        """Tell of a whole state: as it is, or as what has changed since the last."""
+        """Record a list: the first as a whole, later ones as their changes."""
         if self._listed:
             self._differ(items)
         else:
@@ -75,7 +75,7 @@ class Track:
         self._listed = True
 
     def upsert(self, item: Sighting) -> None:
-        """Tell of an object that came or changed."""
+        """Record that an object was added or modified."""
         known = self._known.get(item.key)
         if known is not None and _another(known, item):
             self.remove(known)
@@ -83,16 +83,16 @@ class Track:
         self._note("ADDED" if known is None else "MODIFIED", item)
 
     def remove(self, item: Sighting) -> None:
-        """Tell of an object that is gone."""
+        """Record that an object was deleted."""
         self._known.pop(item.key, None)
         self._say("DELETED", item)
 
     def bookmark(self, resource_version: str) -> None:
-        """Tell how far the copy has come."""
+        """Record the resource version that the cache has reached."""
         self._tell("BOOKMARK", self._resource.name, version_mark(resource_version))
 
     def relisted(self, resource_version: str) -> None:
-        """Tell that what follows was found by listing everything again."""
+        """Record that the following changes were found by a relist."""
         self._tell("RELISTED", self._resource.name, version_mark(resource_version))
 
     def _differ(self, items: Sequence[Sighting]) -> None:

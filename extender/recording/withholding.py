@@ -1,19 +1,20 @@
-"""What a recording leaves out of objects, so that it can be handed on.
+"""Redaction: removes sensitive values from recorded objects, so that recordings can be shared.
 
-Keys of the following meanings are looked for wherever they stand (in pods, in the templates of
-workloads, in patches inside custom resources), and also in annotations that hold JSON:
+These keys are redacted at any depth (in pods, in pod templates of workloads, in patches inside
+custom resources), and also in annotations that hold JSON:
 
-    env                 values go, names and ``valueFrom`` stay
-    args                go
-    command             the program stays, its arguments go
-    httpHeaders         values go, names stay
-    annotations         ``kubectl.kubernetes.io/last-applied-configuration`` goes, which repeats all
-    Secrets             values go, keys stay
+    env                 values are removed, names and ``valueFrom`` kept
+    args                removed
+    command             the program is kept, its arguments are removed
+    httpHeaders         values are removed, names kept
+    annotations         ``kubectl.kubernetes.io/last-applied-configuration`` is removed, since it
+                        repeats the object
+    Secrets             values are removed, keys kept
 
-In custom resources they may be of other shapes: maps, lists of ``NAME=value``, one text. What is
-left is still a valid object: texts become empty, numbers 0. Schemas, which speak of fields of these
-names, stay. Values elsewhere are kept: ConfigMaps, texts in other annotations, other fields of
-custom resources.
+In custom resources these keys may have other types: maps, lists of ``NAME=value``, one string. The
+redacted object is still valid: strings become empty, numbers 0. Schemas, which describe fields of
+these names, are kept. Other values are kept as well: ConfigMaps, strings in other annotations,
+other fields of custom resources.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 Document: TypeAlias = dict[str, Any]
-"""One API object as parsed JSON, whose shape is its maker's."""
+"""One API object as parsed JSON, of any kind."""
 
 LEFT_OUT: Final = (
     "environment values",
@@ -39,13 +40,13 @@ _SCHEMA: Final = "openAPIV3Schema"
 
 
 def keep_all(document: Document) -> Document:
-    """Return an object as it is."""
+    """Return an object unchanged."""
     return document
 
 
 def withhold(document: Document) -> Document:
-    """Take what is sensitive out of an object, in place, and give it."""
-    if document.get("kind") == "ConfigMap":  # its keys are names of its user's
+    """Remove sensitive values from an object in place, and return it."""
+    if document.get("kind") == "ConfigMap":  # the keys of its data are chosen by users
         _walk(document.get("metadata"))
         return document
     _walk(document)
@@ -68,7 +69,7 @@ def _walk(value: Any) -> None:
 
 
 def _drop_values(parent: Document, key: str) -> None:
-    """Empty the values of a list or a map of names and values."""
+    """Empty the values in a list or a map of names and values."""
     given = parent[key]
     if isinstance(given, list):
         parent[key] = [_nameless(each) for each in given]
@@ -77,7 +78,7 @@ def _drop_values(parent: Document, key: str) -> None:
 
 
 def _nameless(entry: Any) -> Any:
-    """Return one variable, or a header, without its value."""
+    """Return a variable or a header without its value."""
     if isinstance(entry, str):
         name, equals, _ = entry.partition("=")
         return name + equals
@@ -87,7 +88,7 @@ def _nameless(entry: Any) -> Any:
 
 
 def _emptied(value: Any) -> Any:
-    """Return the least value of the same type; what refers to another object stays."""
+    """Return the empty value of the same type; keep references to other objects."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, (int, float)):
@@ -127,9 +128,9 @@ def _go_through_annotations(parent: Document, key: str) -> None:
 
 
 def _withheld_json(text: str) -> str:
-    """Return JSON without what is sensitive in it; as it is written, if there is nothing.
+    """Return JSON without its sensitive values; unchanged if there are none.
 
-    Nothing is left of what is nested too deeply to be looked at, or to be written anew.
+    Return "" if the JSON is nested too deeply to be walked or encoded again.
     """
     try:
         value, before = orjson.loads(text), orjson.loads(text)

@@ -1,4 +1,4 @@
-"""The API server's behaviour as pure functions and values."""
+"""The API server as pure functions and values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where a webhook is: at its URL, or behind a Service.
+"""Addresses of webhooks: the URL of a client configuration, or its Service.
 
-There is no network between pods here. So a Service is where the server was told that it is, or
-leads to the first ready address of its EndpointSlices or Endpoints, or to its external name; the
-certificate must be the Service's (``name.namespace.svc``) all the same.
+There is no network between pods here. A Service therefore resolves to its configured URL, or to the
+first ready address of its EndpointSlices or Endpoints, or to its external name. The serving
+certificate must in any case be for the Service (``name.namespace.svc``).
 
 Source: k8s.io/apiserver/pkg/util/webhook/client.go, pkg/util/proxy/proxy.go.
 """
@@ -25,14 +25,14 @@ Services = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``url`` is where to call, ``host`` the certificate's name ("": that of the URL)."""
+    """The ``url`` of a webhook and the ``host`` of its certificate ("": the host of the URL)."""
 
     url: str
     host: str = ""
 
 
 def address_of(objects: Objects, services: Services, config: Json) -> Address:
-    """Return where a webhook's client configuration leads; raises OutCallError."""
+    """Return the address of a webhook's client configuration; raise WebhookCallError."""
     service = config.get("service")
     if service is None:
         return Address(_spelled(config["url"]))
@@ -44,7 +44,7 @@ def address_of(objects: Objects, services: Services, config: Json) -> Address:
 
 
 def name_of(config: Json) -> str:
-    """Return what messages call the place that a client configuration leads to."""
+    """Return the URL of a client configuration as error messages write it."""
     service = config.get("service")
     if service is None:
         return _spelled(config["url"])
@@ -60,7 +60,7 @@ def _path(service: Json) -> str:
 
 
 def _spelled(url: str) -> str:
-    """Return a URL as Go's client spells it: with a path, and without a slash at its end."""
+    """Return a URL as Go's client writes it: with a path, and without a trailing slash."""
     scheme, _, rest = url.partition("://")
     place, _, path = rest.partition("/")
     return f"{scheme}://{place}{_rooted(path)}"

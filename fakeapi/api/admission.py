@@ -1,13 +1,14 @@
-"""Admission: what stands between a request that is well-formed and the object that is stored.
+"""Built-in admission: checks and changes between a valid request and the stored object.
 
-- Nothing is created in a namespace that does not exist, or that is being terminated.
-- A pod gets its priority from its PriorityClass, or from the one that is the global default.
-- A pod that names its node gets the node's zone and region as labels.
-- Nothing is created of a custom resource whose definition is being deleted.
-- Only one PriorityClass may be the global default, and ``system-`` names are the system's.
+- A create in a namespace that does not exist, or that is being terminated, is rejected.
+- A pod gets its priority from its PriorityClass, or from the global default class.
+- A pod that names its node gets the zone and region of the node as labels.
+- A create of a custom resource is rejected while its definition is being deleted.
+- Only one PriorityClass may be the global default, and ``system-`` names are reserved.
 
-Subresources pass by. Sources: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle;
-kubernetes/plugin/pkg/admission/priority, pkg/apis/scheduling/validation.
+Subresources are not admitted here. Sources:
+k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; kubernetes/plugin/pkg/admission/priority,
+pkg/apis/scheduling/validation.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {
 
 
 def admit_create(objects: Objects, kind: Kind, namespace: str, document: Document) -> None:
-    """Complete an object to be created, or refuse it: raises StatusError (403, 404, 422)."""
+    """Complete or reject an object to be created; raise StatusError (403, 404, 422)."""
     if kind.namespaced:
         _admit_namespace(objects, kind, namespace, document)
     if kind.custom is not None and kind.custom.terminating:
@@ -55,7 +56,7 @@ def admit_create(objects: Objects, kind: Kind, namespace: str, document: Documen
 
 
 def admit_update(objects: Objects, kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
-    """Complete an object that replaces ``old``, or refuse it: raises StatusError (403, 422)."""
+    """Complete or reject an object that replaces ``old``; raise StatusError (403, 422)."""
     for admit in _ON_UPDATE.get(kind.resource, ()):
         admit(objects, kind, document, old)
 
@@ -64,7 +65,7 @@ def _admit_namespace(objects: Objects, kind: Kind, name: str, document: Document
     namespace = objects.get(NAMESPACES, name)
     if namespace is None:
         raise not_found(NAMESPACES, name)
-    if b'"deletionTimestamp"' not in namespace.raw:  # spares decoding it for each create
+    if b'"deletionTimestamp"' not in namespace.raw:  # avoids decoding the namespace for each create
         return
     if "deletionTimestamp" in namespace.document()["metadata"]:
         why = f"unable to create new content in namespace {name} because it is being terminated"

@@ -1,16 +1,16 @@
-"""What services are allotted: cluster addresses and node ports.
+"""Allocators of cluster IPs and node ports for Services.
 
-Addresses are those of 10.96.0.0/12, of which 10.96.0.1 is kept for ``default/kubernetes``. One
-belongs to the service that bears it, from its creation on, or from when it is no longer an
-ExternalName, until it is deleted, or becomes one; who asks for another's is refused. Services that
-were loaded keep what they came with.
+Cluster IPs come from 10.96.0.0/12; 10.96.0.1 is reserved for ``default/kubernetes``. An address
+belongs to a Service from its creation (or from its change to another type than ExternalName) until
+the Service is deleted or becomes an ExternalName. A request for an address of another Service is
+rejected. Services that were loaded keep the addresses that they came with.
 
-Where none is asked for, the search for a free one begins at a number that grows with every write,
-so that two servers with the same history allot the same ones. Node ports, 30000 to 32767, are gone
-through in the same order; one that is asked for is given even if another service has it.
+If no address is requested, the search for a free one begins at a number that grows with every
+write, so two servers with the same history allocate the same addresses. Node ports (30000 to 32767)
+are searched in the same order; a requested node port is granted even if another Service has it.
 
-As upstream, a rehearsal looks nothing up: it allots no address but that of the network, and takes
-any of the range for free.
+As upstream, a dry run does not look at the allocated addresses: it returns the address of the
+network, and accepts any address of the range as free.
 
 Sources: pkg/registry/core/service (storage/alloc.go, ipallocator), v1.37.
 """
@@ -39,37 +39,37 @@ _PORTS: Final = 2_768
 
 
 class FullError(Exception):
-    """No address is left."""
+    """No address of the range is free (upstream's ErrFull)."""
 
 
 class Pool(Protocol):
-    """Where addresses are taken from."""
+    """A range that cluster IPs are allocated from."""
 
     def refusal(self, address: str) -> str:
-        """Say why an address cannot be had; "" if it can."""
+        """Return why an address is not available; "" if it is."""
         ...
 
     def free(self) -> str:
-        """Return an address that can be had; raises FullError."""
+        """Return a free address; raise RangeFullError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The addresses of a range without those that are ``taken``; ``start`` is any number."""
+    """The addresses of ``range`` except those that are ``taken``; ``start`` is any number."""
 
     taken: frozenset[str]
     start: int
     range: IPv4Network = RANGE
 
     def refusal(self, address: str) -> str:
-        """Say why an address cannot be had; "" if it can."""
+        """Return why an address is not available; "" if it is."""
         if not _is_inside(self.range, address):
             return "the provided network does not match the current range"
         return "provided IP is already allocated" if address in self.taken else ""
 
     def free(self) -> str:
-        """Return the first that is free from the start on, and then from the front."""
+        """Return the first free address after ``start``; the search wraps around."""
         size = self.range.num_addresses
         start = _FIRST + self.start % max(size - _SPARED, 1)
         for step in range(size):
@@ -81,12 +81,12 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """The addresses of a rehearsal."""
+    """The cluster IPs of a dry run."""
 
     range: IPv4Network = RANGE
 
     def refusal(self, address: str) -> str:
-        """Say why an address cannot be had; "" if it can."""
+        """Return why an address is not available; "" if it is."""
         if _is_inside(self.range, address):
             return ""
         rule = f"the provided IP ({address}) is not in the valid range"
@@ -104,7 +104,10 @@ def _is_inside(network: IPv4Network, address: str) -> bool:
 
 
 def allot_create(service: Document, store: Objects) -> None:
-    """Return a new service its addresses and ports; raises StatusError (422; 500 if none is left)."""
+    """Allocate the addresses and ports of a new Service.
+
+    Raise StatusError: 422 for an address that is not available, 500 if the range is full.
+    """
     spec = service["spec"]
     level(spec, {})
     if has_addresses(spec):
@@ -116,7 +119,7 @@ def allot_create(service: Document, store: Objects) -> None:
 
 
 def allot_update(service: Document, old: Mapping[str, Any], store: Objects) -> None:
-    """Keep what a service has, give it what it needs now; raises StatusError as for a new one."""
+    """Keep the allocations of a Service and add missing ones; raise StatusError (422, 500)."""
     spec, before = service["spec"], old.get("spec") or {}
     had = has_addresses(before) and (before.get("clusterIP") or before.get("clusterIPs"))
     level(spec, before)

@@ -1,9 +1,9 @@
-"""Who asks: client certificates and bearer tokens become users.
+"""Authentication: client certificates and bearer tokens become users.
 
-A client certificate (whose issuer the TLS layer has checked) counts first: its common name is the
-user, its organizations are the groups. Then comes the bearer token: one of the fixed ones, or one
-that TokenRequest has issued. A token that nobody knows is refused (401), even where one may ask
-without any; a request without credentials is refused unless somebody stands in for ``nobody``.
+A client certificate (its issuer was verified by the TLS layer) takes precedence: its common name is
+the user, its organizations are the groups. Otherwise the bearer token counts: a static one, or one
+that TokenRequest issued. An unknown token is rejected (401), even where anonymous requests are
+allowed. A request without credentials is rejected unless an anonymous user is configured.
 
 Source: k8s.io/apiserver/pkg/authentication/request (x509, bearertoken, union, anonymous) and
 group/authenticated_group_adder.go.
@@ -26,12 +26,12 @@ _CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 _BEARER: Final = "bearer"
 
 Lookup = Callable[[str], User | None]
-"""Gives the user that a token stands for, or None."""
+"""Returns the user of a token, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a verified client certificate says; ``sha256`` is its fingerprint in hex."""
+    """The subject of a verified client certificate; ``sha256`` is its fingerprint in hex."""
 
     common_name: str
     organizations: tuple[str, ...] = ()
@@ -39,28 +39,28 @@ class Certificate:
 
 
 class Authenticator(Protocol):
-    """Tells who asks."""
+    """Finds the user of a request."""
 
     def user(self, authorization: str, certificate: Certificate | None) -> User:
         """Return the user of a request's Authorization header and certificate.
 
-        Raises StatusError (401).
+        Raise StatusError (401).
         """
         ...
 
     def token_user(self, token: str) -> User | None:
-        """Return the user that a bearer token stands for, or None (for TokenReview)."""
+        """Return the user of a bearer token, or None (for TokenReview)."""
         ...
 
 
 class Everybody:
-    """Nobody is asked for credentials; who shows a token that is known is its user all the same."""
+    """Treats requests without credentials as the administrator's; known tokens keep their user."""
 
     def __init__(self, issued: Lookup) -> None:
         self._issued = issued
 
     def user(self, authorization: str, certificate: Certificate | None) -> User:
-        """Return the token's user or, whatever else is shown, the administrator."""
+        """Return the user of the certificate or token, or else the administrator."""
         if certificate is not None and certificate.common_name:
             return _certified(certificate)
         return self.token_user(_bearer_token(authorization) or "") or ADMIN
@@ -71,7 +71,10 @@ class Everybody:
 
 
 class Credentials:
-    """Certificates and tokens are asked for; ``nobody`` is who asks without any (None: refused)."""
+    """Requires a certificate or a token.
+
+    Requests without credentials are the user ``anonymous``; None rejects them.
+    """
 
     def __init__(
         self, tokens: Mapping[str, User], issued: Lookup, nobody: User | None = None
@@ -81,7 +84,7 @@ class Credentials:
         self._nobody = nobody
 
     def user(self, authorization: str, certificate: Certificate | None) -> User:
-        """Return who asks; raises StatusError (401)."""
+        """Return the user of a request; raise StatusError (401)."""
         if certificate is not None and certificate.common_name:
             return _certified(certificate)
         token = _bearer_token(authorization)
@@ -91,12 +94,12 @@ class Credentials:
         return found
 
     def token_user(self, token: str) -> User | None:
-        """Return the user of a fixed token or an issued one, or None."""
+        """Return the user of a static or issued token, or None."""
         return self._tokens.get(token) or self._issued(token)
 
 
 def certificate_of(subject: Iterable[Iterable[tuple[str, str]]], sha256: str = "") -> Certificate:
-    """Read a certificate's subject as Python's ssl module gives it: names in long form."""
+    """Return the certificate of a subject in the form of Python's ssl module, with long names."""
     names = [pair for part in subject for pair in part]
     common = [value for name, value in names if name == "commonName"]
     organizations = tuple(value for name, value in names if name == "organizationName")

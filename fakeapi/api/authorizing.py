@@ -1,8 +1,8 @@
-"""Authorization: who may do what.
+"""Authorization: which user may do what.
 
-An :class:`Authorizer` is asked about :class:`Attributes`, which are read from a request's method
-and path alone, before anybody looks whether there is such a resource. By default everybody may do
-everything; :mod:`fakeapi.api.rbac` goes by the roles in the store.
+An :class:`Authorizer` decides on :class:`AuthorizationAttributes`. These are read from the method
+and path of a request alone, before the resource is looked up. By default everything is allowed;
+:mod:`fakeapi.apiserver.auth.rbac` decides by the roles in the store.
 
 Sources: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, handlers/responsewriters/errors.go.
 """
@@ -25,7 +25,7 @@ _MARKUP: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Who wants to do what; ``path`` is set where no resource is meant."""
+    """A user and the requested operation; ``path`` is set for non-resource requests."""
 
     user: User
     verb: str
@@ -40,39 +40,39 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a user may do in a namespace, as SelfSubjectRulesReview shows it."""
+    """The permissions of a user in a namespace, as SelfSubjectRulesReview lists them."""
 
     resources: Sequence[dict[str, Any]] = field(default_factory=tuple)
     paths: Sequence[dict[str, Any]] = field(default_factory=tuple)
 
 
 class Authorizer(Protocol):
-    """Decides who may do what."""
+    """Decides whether a user may perform an operation."""
 
     def reason(self, attributes: Attributes) -> str | None:
-        """Return why it is allowed (maybe ""), or None if it is not."""
+        """Return why the operation is allowed (may be ""), or None if it is not."""
         ...
 
     def rules(self, user: User, namespace: str) -> Rules:
-        """Return what the user may do in the namespace."""
+        """Return the permissions of a user in a namespace."""
         ...
 
 
 class AlwaysAllow:
-    """Everybody may do everything."""
+    """Allows every operation."""
 
     def reason(self, attributes: Attributes) -> str | None:  # noqa: ARG002
-        """Allow it, whoever asks."""
+        """Return "": every operation is allowed."""
         return ""
 
     def rules(self, user: User, namespace: str) -> Rules:  # noqa: ARG002
-        """Return a rule that allows everything, whoever asks."""
+        """Return a rule that allows everything."""
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
         return Rules([everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}])
 
 
 def attributes_of(request: Request, user: User) -> Attributes:
-    """Read what a request asks for."""
+    """Return the authorization attributes of a request."""
     verb = _VERBS.get(request.method, "get")
     match request.path.strip("/").split("/"):
         case ["api", version, first, *rest]:
@@ -83,7 +83,7 @@ def attributes_of(request: Request, user: User) -> Attributes:
 
 
 def forbidden_request(attributes: Attributes) -> StatusError:
-    """403: the user may not do this."""
+    """Return a 403 Forbidden: the user may not perform the operation."""
     what = forbidden_text(attributes)
     if attributes.path:
         return StatusError(403, "Forbidden", f"forbidden: {what}", {})
@@ -95,7 +95,7 @@ def forbidden_request(attributes: Attributes) -> StatusError:
 
 
 def forbidden_text(attributes: Attributes) -> str:
-    """Word who may not do what, as upstream does."""
+    """Return upstream's message for an operation that is not allowed."""
     head = f'User "{attributes.user.name}" cannot {attributes.verb}'
     if attributes.path:
         return f'{head} path "{attributes.path}"'.translate(_MARKUP)
@@ -122,7 +122,7 @@ def _resource_attributes(
 
 
 def _collection_verb(request: Request, verb: str) -> tuple[str, str]:
-    """Return the verb, and the name where a field selector asks for a single object."""
+    """Return the verb, and the name if a field selector selects a single object."""
     if verb not in ("get", "delete"):
         return verb, ""
     watching = request.query.get("watch", "").lower() not in ("", "0", "false")

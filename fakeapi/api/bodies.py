@@ -1,7 +1,7 @@
-"""Request bodies: which media types are read, and how bytes become documents.
+"""Request bodies: accepted media types, and the decoding of bytes into documents.
 
-Nesting is bounded: what cannot be encoded again (more than about 250 levels, integers beyond 64
-bits) is refused here, so that nothing behind this edge can meet it.
+Nesting is bounded. A document that cannot be encoded again (more than about 250 levels, integers
+beyond 64 bits) is rejected here, so later stages never meet one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def media_type(content_type: str) -> str:
 
 
 def read_json(body: bytes) -> Any:
-    """Parse a body as JSON; raises StatusError (400) if it is not, or if it nests too deeply."""
+    """Decode a body as JSON; raise StatusError (400) if it is invalid or nested too deeply."""
     try:
         value = orjson.loads(body)
         check_depth(value)
@@ -35,17 +35,17 @@ def read_json(body: bytes) -> Any:
 
 
 def check_depth(value: Any) -> None:
-    """Raise orjson.JSONEncodeError for what nests too deeply to be stored.
+    """Raise orjson.JSONEncodeError for a value that is nested too deeply to be stored.
 
-    What the server makes of it (managedFields, events) is some levels deeper.
+    Documents that the server derives from it (managedFields, events) are some levels deeper.
     """
     orjson.dumps([[[[[[[[value]]]]]]]])
 
 
 def read_object(request: Request) -> Document:
-    """Parse a body that must be one object, in JSON, YAML or protobuf; no type stands for JSON.
+    """Decode a body of one object in JSON, YAML or protobuf; the default type is JSON.
 
-    Raises StatusError (415 for other media types, 400 for a body that is not what it should be).
+    Raise StatusError: 415 for another media type, 400 for an invalid body.
     """
     sent = media_type(request.content_type)
     if sent == PROTOBUF:

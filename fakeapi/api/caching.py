@@ -1,7 +1,7 @@
-"""Answers that clients keep: an ETag tells whether the copy that a client has is still good.
+"""ETags: conditional requests for responses that clients cache.
 
-Discovery and OpenAPI are large and hardly ever change. Each answer bears the hash of its bytes; a
-client that sends the hash back (``If-None-Match``) gets 304 and no body.
+Discovery and OpenAPI documents are large and rarely change. Each response has the hash of its bytes
+as its ETag; a client that sends the hash back (``If-None-Match``) gets 304 and no body.
 
 Source: k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go.
 """
@@ -18,16 +18,16 @@ _NOT_MODIFIED: Final = 304
 
 
 def etag_of(body: bytes) -> str:
-    """Return the ETag of an answer's bytes, in its quotes."""
+    """Return the ETag of a response's bytes, in quotes."""
     return f'"{hashlib.sha512(body).hexdigest().upper()}"'
 
 
 def cached(
     request: Request, body: bytes, content_type: str, etag: str = "", **headers: str
 ) -> Response:
-    """Return the answer, or 304 if the client has it already.
+    """Return the response, or 304 if the client has it already.
 
-    ``etag`` spares hashing the body again; ``headers`` go with both answers.
+    ``etag`` avoids hashing the body again; ``headers`` are added to both responses.
     """
     tagged: Mapping[str, str] = {
         "ETag": etag or etag_of(body),

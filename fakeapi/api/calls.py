@@ -1,8 +1,8 @@
-"""A call: a request, what it names, and what is there to carry it out.
+"""The scope of a request: the request, its target, and the components that serve it.
 
-Handlers of subresources and reviews are functions from a call to a response; which handler answers
-which method of which resource is a table (:mod:`fakeapi.api.subresources`,
-:mod:`fakeapi.api.reviews`).
+Handlers of subresources and reviews are functions from a RequestScope to a response. Tables assign
+them to methods and resources (:mod:`fakeapi.apiserver.registry.subresources`,
+:mod:`fakeapi.apiserver.endpoints.access_reviews`).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from fakeapi.kinds import Kind, Kinds
 from fakeapi.store import Document
 
 Identify = Callable[[str], User | None]
-"""Gives the user that a bearer token stands for, or None."""
+"""Returns the user of a bearer token, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What handlers need beside the objects; ``identify`` knows every token there is.
+    """The components of the server that handlers use; ``identify`` knows every valid token.
 
-    ``outbox``: through which webhooks are asked, and what is to happen once goes. ``renewals``
-    learn from writes.
+    ``pending_calls`` invokes webhooks and holds the results of steps that run once per request.
+    ``heartbeats`` learns from writes.
     """
 
     store: Timeline
@@ -51,10 +51,10 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; ``user`` is who acts, ``registry`` the real one or a rehearsal.
+    """One request; ``user`` is the acting user, ``registry`` the real one or that of a dry run.
 
-    ``reviewers`` are the webhooks that it has to pass, None if there are none. Those of a resource
-    that has a handler of its own are asked by that handler, those of others by the registry.
+    ``webhook_dispatcher`` invokes the webhooks of the request; None if there are none. A resource
+    with a handler of its own calls it from that handler, other resources from the registry.
     """
 
     target: Target
@@ -65,14 +65,14 @@ class Call:
     reviewers: Reviewers | None = None
 
     def admitted(self, kind: Kind, document: Document, old: Document | None = None) -> Document:
-        """Return a document that is stored nowhere as webhooks let it pass; raises StatusError."""
+        """Return a document that is not stored, after its webhooks; raise StatusError."""
         if self.reviewers is None:
             return document
         return self.reviewers.pass_through(kind, document, old)
 
     @property
     def attributed(self) -> Registry:
-        """The registry, with writes attributed to the field manager; raises StatusError."""
+        """Return the registry with the request's field manager; raise StatusError."""
         return self.registry.written_by(manager_of(self.request))
 
 
@@ -80,17 +80,17 @@ Handler = Callable[[Call], Response]
 
 
 def read_admitted(call: Call, kind: Kind, accepted: tuple[str, ...] = ()) -> Document:
-    """Read a body as :func:`read_typed` does, and let webhooks see it.
+    """Decode a body as :func:`read_typed` does, and pass it through webhooks.
 
-    It is something to be created that is stored nowhere. Raises StatusError.
+    The body is an object to be created that is not stored. Raise StatusError.
     """
     return call.admitted(kind, read_typed(call, kind, accepted))
 
 
 def read_typed(call: Call, kind: Kind, accepted: tuple[str, ...] = ()) -> Document:
-    """Read a body that must be a document of ``kind``, and see that it has metadata.
+    """Decode a body that must be a document of ``kind``, and ensure that it has metadata.
 
-    ``accepted`` are other versions that are read as this one. Raises StatusError (400, 422).
+    ``accepted`` are other versions that are decoded as this one. Raise StatusError (400, 422).
     """
     options = "UpdateOptions" if call.request.method == "PUT" else "CreateOptions"
     check = FieldCheck(call.request.query, options)
@@ -108,7 +108,7 @@ def answer(status: int, document: Document) -> Response:
 
 
 def succeeded() -> Response:
-    """201: what was asked for has been done, and there is no more to say."""
+    """Return a 201 with a Status of success."""
     status = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Causes of a 422 in upstream's words, one function for each sort.
+"""Field errors of a 422 in upstream's words, one function for each type.
 
 Source: k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 """
@@ -14,13 +14,13 @@ from fakeapi.api.errors import Cause
 
 
 class Shown(str):
-    """A value that messages show as it stands here (Go prints structs in an order of its own)."""
+    """A value that is already formatted for messages (Go prints structs in its own order)."""
 
     __slots__ = ()
 
 
 def as_go(value: Any) -> Shown:
-    """Return a struct as Go's JSON shows it: in the order of its fields, with markup escaped."""
+    """Return a struct as Go encodes it in JSON: fields in their order, markup escaped."""
     return Shown(orjson.dumps(value).decode().translate(_MARKUP))
 
 
@@ -28,17 +28,17 @@ _MARKUP = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&"})
 
 
 def required(path: str, detail: str = "") -> Cause:
-    """Say that a field must be set."""
+    """Return the error of a field that must be set."""
     return Cause("FieldValueRequired", _with("Required value", detail), path, detail)
 
 
 def invalid_value(path: str, value: Any, detail: str) -> Cause:
-    """Say that a value breaks a rule."""
+    """Return the error of a value that breaks a rule."""
     return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", path, detail)
 
 
 def unsupported(path: str, value: Any, supported: Sequence[str]) -> Cause:
-    """Say that a value is none of those that there are."""
+    """Return the error of a value that is none of the supported ones."""
     listed = ", ".join(f'"{name}"' for name in supported)
     detail = f"supported values: {listed}"
     message = f"Unsupported value: {shown(value)}: {detail}"
@@ -46,17 +46,17 @@ def unsupported(path: str, value: Any, supported: Sequence[str]) -> Cause:
 
 
 def forbidden_field(path: str, detail: str) -> Cause:
-    """Say that a field may not be set or changed."""
+    """Return the error of a field that may not be set or changed."""
     return Cause("FieldValueForbidden", _with("Forbidden", detail), path, detail)
 
 
 def duplicate(path: str, value: Any) -> Cause:
-    """Say that a value that must be unique was there before."""
+    """Return the error of a value that must be unique and occurs twice."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
 
 
 def missing(path: str, value: Any) -> Cause:
-    """Say that what a value refers to is not there."""
+    """Return the error of a value that refers to something that does not exist."""
     return Cause("FieldValueNotFound", f"Not found: {shown(value)}", path)
 
 
@@ -65,7 +65,7 @@ def _with(message: str, detail: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Write a value as messages show it."""
+    """Return a value as messages show it."""
     if isinstance(value, Shown):
         return str(value)
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -1,4 +1,4 @@
-"""Warnings about what has been written all the same.
+"""Warnings for objects that were written.
 
 Sources: WarningsOnCreate and WarningsOnUpdate in pkg/registry/customresource/strategy.go and
 pkg/registry/customresourcedefinition/strategy.go of k8s.io/apiextensions-apiserver.
@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 
 
 def cautions(kind: Kind, entry: Entry, before: Entry | None = None) -> tuple[str, ...]:
-    """Return what to warn of about an object that has been written, ``before`` in its place."""
+    """Return the warnings for an object that was written and replaced ``previous``."""
     if kind.custom is not None:
         if b'"finalizers"' not in entry.raw:
             return ()
@@ -48,7 +48,7 @@ def _definition_warnings(definition: Document) -> Iterator[str]:
 
 
 def _schemas(schema: Any) -> Iterator[Json]:
-    """Return a schema and all those inside it."""
+    """Yield a schema and all schemas inside it."""
     if not isinstance(schema, dict):
         return
     yield schema

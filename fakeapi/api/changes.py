@@ -1,10 +1,10 @@
-"""What has happened to the objects of one kind, and what held all the while.
+"""The history of the objects of one kind, and invariants over it.
 
     pods = cluster.history("pods", "default")
     pods.always(lambda present: sum(map(is_down, present)) <= 2)
 
-A history begins where the store's does: at the beginning or, after a compaction, a reset or a
-restore, at the state found then (``before``), which counts as a state, too.
+A history begins where that of the store does: with the first write or, after a compaction, a reset
+or a restore, with the state at that time (``before``). That state is checked, too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Predicate = Callable[[Collection[Document]], bool]
 
 
 class InvariantError(AssertionError):
-    """What was to hold always did not; says after which change, and what there was then."""
+    """An invariant is violated; the message has the change and the objects after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write; ``object`` is what it made or, of a deletion, what there was last."""
+    """One write; ``object`` is the object after it or, for a deletion, its last state."""
 
     version: int
     type: EventType
@@ -41,7 +41,7 @@ class Change:
 
 
 class History(Sequence[Change]):
-    """Changes in the order of their versions, after the objects of ``before``."""
+    """Changes in the order of their versions, after the initial objects ``before``."""
 
     def __init__(self, before: Sequence[Document], changes: Sequence[Change]) -> None:
         self.before = before
@@ -54,7 +54,7 @@ class History(Sequence[Change]):
         return self._changes[index]
 
     def states(self) -> Iterator[Collection[Document]]:
-        """Return the objects that there were at first, and after each change."""
+        """Yield the initial objects, and the objects after each change."""
         present = {_key(thing): thing for thing in self.before}
         yield present.values()
         for change in self._changes:
@@ -65,7 +65,7 @@ class History(Sequence[Change]):
             yield present.values()
 
     def always(self, holds: Predicate) -> None:
-        """Check that ``holds`` is true of every state; raises InvariantError."""
+        """Check that ``holds`` is true for every state; raise InvariantError."""
         for index, present in enumerate(self.states()):
             if not holds(present):
                 when = f"after {self._changes[index - 1]}" if index else "in the beginning"
@@ -74,9 +74,9 @@ class History(Sequence[Change]):
 
 
 def find_kind(kinds: Kinds, word: str) -> Kind:
-    """Return the kind that a word means to kubectl; raises StatusError (400).
+    """Return the kind that kubectl would find for a word; raise StatusError (400).
 
-    Kind, plural, singular and short names are known, and ``plural.group`` where one is not enough.
+    Kind, plural, singular and short names are accepted, and ``plural.group`` for ambiguous ones.
     """
     low = word.lower()
     for kind in kinds.all:
@@ -86,7 +86,7 @@ def find_kind(kinds: Kinds, word: str) -> Kind:
 
 
 def read_history(store: Store, kind: Kind, namespace: str = "", name: str = "") -> History:
-    """Return what the store still knows of one object, a namespace's objects, or all of a kind."""
+    """Return the retained history of one object, of a namespace, or of a whole kind."""
     floor = store.floor(kind)
 
     def counts(entry: Entry) -> bool:

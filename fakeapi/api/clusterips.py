@@ -1,7 +1,7 @@
-"""The cluster addresses of a service and their families: what a client means, and what is refused.
+"""Cluster IPs and IP families of a Service: defaulting and validation.
 
-There is one range of addresses, of IPv4, and so no service with two of them. A service without an
-address is headless, which it says by "None"; one of the type ExternalName has none of these fields.
+The cluster has one range of addresses, of IPv4, so no Service has two addresses. A Service without
+an address is headless ("None"); a Service of type ExternalName has none of these fields.
 
 Sources: pkg/registry/core/service (normalizeClusterIPs and patchAllocatedValues in
 storage/storage.go, initIPFamilyFields in storage/alloc.go, dropTypeDependentFields in strategy.go),
@@ -32,20 +32,20 @@ _POLICIES: Final = ("PreferDualStack", _BOTH, _SINGLE)
 
 
 def has_addresses(spec: Before) -> bool:
-    """Return whether services of this type have cluster addresses, were it only "None"."""
+    """Return whether Services of this type have cluster IPs ("None" included)."""
     return spec.get("type") != "ExternalName"
 
 
 def addresses_of(spec: Before) -> list[str]:
-    """Return a service's addresses, which may have been said in the singular only."""
+    """Return a Service's cluster IPs; ``clusterIP`` counts if ``clusterIPs`` is not set."""
     alone = spec.get("clusterIP")
     return list(spec.get("clusterIPs") or ([alone] if alone else ()))
 
 
 def level(spec: Spec, before: Before) -> None:
-    """Keep what a client left out of an update, and make the plural what the singular says.
+    """Keep fields that an update omits, and set ``clusterIPs`` from ``clusterIP``.
 
-    ``before`` is the spec as it was, of a new service an empty one.
+    ``before`` is the previous spec; it is empty for a new Service.
     """
     old = addresses_of(before)
     if old and has_addresses(spec) and has_addresses(before):
@@ -66,7 +66,7 @@ def _set(spec: Spec, name: str, values: list[str]) -> None:
 
 
 def let_go(spec: Spec, before: Before) -> None:
-    """Take from an ExternalName what it had before it was one, unless the client changed it."""
+    """Drop from an ExternalName the fields of its previous type, unless the client changed them."""
     spec.pop("internalTrafficPolicy", None)
     if not has_addresses(before):
         return
@@ -79,7 +79,7 @@ def let_go(spec: Spec, before: Before) -> None:
 
 
 def settle_families(spec: Spec, before: Before) -> list[Cause]:
-    """Choose the families of a service that has addresses; gives what speaks against any."""
+    """Set the IP families of a Service that has addresses, and return the errors."""
     if spec.get("ipFamilyPolicy") is None:
         usual = _BOTH if _is_bare(spec) else _SINGLE
         spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or usual
@@ -101,12 +101,12 @@ def settle_families(spec: Spec, before: Before) -> list[Cause]:
 
 
 def _is_bare(spec: Before) -> bool:
-    """Return whether a service is headless and selects nothing: any families will do then."""
+    """Return whether a Service is headless without a selector: any families are valid then."""
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 
 
 def _shape_faults(spec: Before) -> Iterator[Cause]:
-    """Say what can be told of the fields without knowing of a cluster."""
+    """Yield the errors that do not depend on the families of the cluster."""
     alone, several = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or ())
     families = list(spec.get("ipFamilies") or ())
     if several and not alone:
@@ -129,7 +129,7 @@ def _shape_faults(spec: Before) -> Iterator[Cause]:
 
 
 def _mismatches(several: list[str], families: list[str]) -> Iterator[Cause]:
-    """Say which addresses are not of the families that they should be of."""
+    """Yield the errors of addresses that do not match their families."""
     if several[1:] and len(set(map(_family, several))) == 1:
         rule = "may specify no more than one IP for each IP family"
         yield invalid_value(_PLACE, several, rule)
@@ -162,7 +162,7 @@ def _family(address: str) -> str:
 
 
 def _number_faults(spec: Before, families: list[str], old: list[str]) -> Iterator[Cause]:
-    """Say where addresses and families are more or fewer than the policy lets them be."""
+    """Yield the errors of more or fewer addresses or families than the policy allows."""
     policy, several = spec["ipFamilyPolicy"], list(spec.get("clusterIPs") or ())
     if policy != _SINGLE and families and len(families) < len(old):
         rule = "must be 'SingleStack' to release the secondary IP family"
@@ -178,7 +178,7 @@ def _number_faults(spec: Before, families: list[str], old: list[str]) -> Iterato
 
 
 def _cluster_faults(spec: Before, families: list[str]) -> Iterator[Cause]:
-    """Say what a cluster of one family has not."""
+    """Yield the errors of families that the cluster does not have."""
     if spec["ipFamilyPolicy"] == _BOTH:
         rule = "this cluster is not configured for dual-stack services"
         yield invalid_value(_POLICY, _BOTH, rule)

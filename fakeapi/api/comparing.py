@@ -1,11 +1,11 @@
-"""Two worlds held against each other: where their ways part, and what is different in the end.
+"""Comparison of two histories: where they diverge, and how the final objects differ.
 
     async with cluster.fork() as fork:
         ...                                            # one policy here, another one there
         print(compare(cluster.history("pods"), fork.history("pods")))
 
-Up to where the ways part everything is equal, versions and UIDs included. After that versions, UIDs
-and times differ even where the same happened; so what there is in the end is compared without them.
+Up to the point of divergence everything is equal, versions and UIDs included. After it, versions,
+UIDs and times differ even for the same changes; the final objects are compared without them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _BY_CHANCE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two histories differ.
+    """The difference of two histories.
 
-    ``same`` changes they have in common; then come ``one`` here and ``other`` there (None: nothing
-    more). ``only_one``, ``only_other`` and ``different`` name the objects that are there in the end
-    in one of the two, or in both and not alike.
+    ``same`` is the number of common changes; ``one`` and ``other`` are the next change of each
+    history (None: no further change). ``only_one``, ``only_other`` and ``different`` name the final
+    objects that are in one history only, or that differ.
     """
 
     same: int
@@ -40,7 +40,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether the same has happened in both."""
+        """Return whether both histories have the same changes."""
         return self.one is None and self.other is None
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Comparison:
 
 
 def compare(one: History, other: History) -> Comparison:
-    """Hold two histories of the same kind against each other."""
+    """Compare two histories of the same kind."""
     pairs = list(zip_longest(one, other))
     same = next((i for i, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
     ours, theirs = pairs[same] if same < len(pairs) else (None, None)
@@ -74,7 +74,7 @@ def compare(one: History, other: History) -> Comparison:
 
 
 def _end(history: History) -> Mapping[str, Any]:
-    """Return what there is in the end, by namespace and name, without what is by chance."""
+    """Return the final objects by namespace and name, without generated fields."""
     *_, last = history.states()
     return {_key(each["metadata"]): _lasting(each) for each in last}
 

@@ -1,13 +1,13 @@
-"""What the server adds to an object beyond defaults: values that it allocates or derives.
+"""Fields that the server derives or allocates, beyond defaults.
 
-- pods: their quality of service, and tolerations of nodes that are briefly not ready;
-- services: cluster addresses and node ports (:mod:`fakeapi.api.allotting`);
-- jobs: the selector and labels that tie their pods to their uid;
+- pods: the QoS class, and tolerations for nodes that are briefly not ready;
+- services: cluster IPs and node ports (:mod:`fakeapi.apiserver.defaulting.service_allocator`);
+- jobs: the selector and labels that bind their pods to the UID of the job;
 - daemon sets: the annotation that counts generations of the template;
-- definitions of custom resources: the versions in which objects may be stored.
+- custom resource definitions: the versions in which objects may be stored.
 
-Left out on purpose: finalizers and taints that only controllers take away again
-(``kubernetes.io/pvc-protection``, ``node.kubernetes.io/not-ready``).
+Finalizers and taints that only controllers remove again (``kubernetes.io/pvc-protection``,
+``node.kubernetes.io/not-ready``) are left out on purpose.
 
 Sources: pkg/registry/{core/pod,batch/job,apps/daemonset}, pkg/apis/core/v1/helper/qos,
 plugin/pkg/admission/defaulttolerationseconds, v1.37.
@@ -39,9 +39,9 @@ _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
 def complete_create(kind: Kind, document: Document, store: Objects) -> None:
-    """Add to a new object, which has its uid, defaults and first status, what the server knows.
+    """Set the derived fields of a new object that has its UID, defaults and first status.
 
-    Raises StatusError if a service asks for what it cannot have.
+    Raise StatusError if a Service requests an address that is not available.
     """
     complete = _ON_CREATE.get(kind.resource)
     if complete is not None:
@@ -49,7 +49,7 @@ def complete_create(kind: Kind, document: Document, store: Objects) -> None:
 
 
 def complete_update(kind: Kind, document: Document, old: Mapping[str, Any], store: Objects) -> None:
-    """Keep what was allocated before, and allocate what is needed now; raises StatusError."""
+    """Keep allocated fields, and allocate those that an update needs; raise StatusError."""
     complete = _ON_UPDATE.get(kind.resource)
     if complete is not None:
         complete(document, old, store)
@@ -63,13 +63,13 @@ def _create_pod(pod: Document, _store: Objects) -> None:
 
 
 def _update_pod(pod: Document, old: Mapping[str, Any], _store: Objects) -> None:
-    """Add again the tolerations that were added on create, for a client who need not know them."""
+    """Add again the tolerations that were added on create, if the update omits them."""
     if "tolerations" in (old.get("spec") or {}):
         _tolerate(pod)
 
 
 def _tolerate(pod: Document) -> None:
-    """Add the tolerations of a node that goes, unless the pod has its own."""
+    """Add tolerations for a not-ready or unreachable node, unless the pod has its own."""
     tolerations = pod["spec"].get("tolerations") or []
     for condition in ("not-ready", "unreachable"):
         key = f"node.kubernetes.io/{condition}"
@@ -85,7 +85,11 @@ def _tolerates(toleration: Mapping[str, Any], key: str) -> bool:
 
 
 def quality_of_service(spec: Mapping[str, Any]) -> str:
-    """Class a pod: Guaranteed if all is limited to what is requested, BestEffort if nothing is."""
+    """Return a pod's QoS class.
+
+    Guaranteed: every container limits CPU and memory, and its requests equal the limits.
+    BestEffort: there are no requests and no limits.
+    """
     requests: dict[str, set[str]] = {}
     guaranteed = True
     for container in _containers(spec):
@@ -105,13 +109,13 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _compute(amounts: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the amounts of cpu and memory that are not zero."""
+    """Return the amounts of CPU and memory that are not zero."""
     found = {k: canonical(str(v)) for k, v in (amounts or {}).items() if k in _COMPUTE}
     return {name: amount for name, amount in found.items() if amount != "0"}
 
 
 def _create_job(job: Document, _store: Objects) -> None:
-    """Tie the job's pods to its uid; a manual selector is the client's business."""
+    """Bind the pods of a job to its UID, unless the job has a manual selector."""
     spec, uid, name = job["spec"], job["metadata"]["uid"], job["metadata"]["name"]
     if spec.get("manualSelector"):
         return
@@ -130,7 +134,7 @@ def _create_job(job: Document, _store: Objects) -> None:
 
 
 def _update_job(job: Document, old: Mapping[str, Any], _store: Objects) -> None:
-    """Keep the selector and the template's labels, which a client need not know."""
+    """Keep the selector if the client omits it."""
     spec, before = job.setdefault("spec", {}), old.get("spec") or {}
     if "selector" in before:
         spec.setdefault("selector", before["selector"])

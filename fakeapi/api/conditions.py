@@ -1,4 +1,4 @@
-"""Conditions: entries of ``status.conditions``, one of each type.
+"""Conditions: entries of ``status.conditions``, one for each type.
 
 Source: kubernetes/pkg/api/pod/util.go (UpdatePodCondition), k8s.io/apimachinery/pkg/api/meta.
 """
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def find_condition(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """Return the condition of a type; an empty one if there is none."""
+    """Return the condition of a type, or an empty one."""
     return next((c for c in _conditions(status) if c.get("type") == type_), {})
 
 
 def set_condition(status: dict[str, Any], condition: Mapping[str, Any], now: str) -> None:
-    """Put a condition in place of the one of its type, or at the end.
+    """Replace the condition of the same type, or append a new one.
 
     ``lastTransitionTime`` becomes ``now`` unless the condition had the same status before.
     """

@@ -1,4 +1,4 @@
-"""Bodies of an apply: one object in YAML, of which JSON is a part.
+"""Apply configurations: bodies of one object in YAML or JSON.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
 """
@@ -16,7 +16,7 @@ from fakeapi.store import Document
 
 
 def read_configuration(body: bytes) -> Document:
-    """Read the object that is to be applied; raises StatusError (400)."""
+    """Decode the applied object; raise StatusError (400)."""
     value = _read(body)
     if not isinstance(value, dict):
         raise bad_request(
@@ -33,7 +33,7 @@ def _read(body: bytes) -> Any:
         except StatusError:
             pass  # a YAML document may begin with a brace, too
     value = read_yaml(body)
-    return orjson.loads(orjson.dumps(value))  # what aliases repeat must not be shared
+    return orjson.loads(orjson.dumps(value))  # values that aliases repeat must not be shared
 
 
 def _go_type(value: Any) -> str:

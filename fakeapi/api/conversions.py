@@ -1,14 +1,14 @@
-"""Kinds that are served in two forms and stored in one.
+"""Kinds that are served in two versions and stored in one.
 
 An event is the same object below ``/api/v1`` and below ``/apis/events.k8s.io/v1``; a
-HorizontalPodAutoscaler is the same in autoscaling/v1 and v2. The newer autoscaler and the older
-event are what is stored.
+HorizontalPodAutoscaler is the same in autoscaling/v1 and v2. Autoscalers are stored in the newer
+version, events in the older one.
 
     events.k8s.io/v1   {"note": "...", "regarding": {...}}
     v1                 {"message": "...", "involvedObject": {...}}
 
-Of an autoscaler's metrics v1 knows the CPU's share only; upstream keeps the others in annotations,
-here v1 does not show them, and replacing a whole object through v1 forgets them.
+Of the metrics of an autoscaler, v1 has CPU utilization only. Upstream keeps the others in
+annotations; here v1 does not show them, and replacing a whole object through v1 drops them.
 
 Sources: pkg/apis/events/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
 """
@@ -29,11 +29,11 @@ Convert = Callable[[Document], Document]
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How one served form relates to the stored one.
+    """The conversion between a served version and the stored one.
 
-    ``stored`` is where the stored form is served: group, version, plural. ``store`` and ``show``
-    convert documents, or parts of them as merge patches are; kind and apiVersion they leave alone.
-    ``names`` are the members, by their served names, that only bear another name when stored.
+    ``stored`` is the stored version: group, version, plural. ``to_stored`` and ``to_served``
+    convert documents, or fragments such as merge patches; they do not change kind and apiVersion.
+    ``names`` maps served field names to stored ones, for fields that are only renamed.
     """
 
     stored: tuple[str, str, str]
@@ -42,17 +42,17 @@ class Conversion:
     names: Mapping[str, str]
 
     def stored_kind(self, kinds: Kinds) -> Kind | None:
-        """Return the kind that is stored; None if it is not served here."""
+        """Return the stored kind; None if it is not served here."""
         return kinds.at(*self.stored)
 
 
 def conversion_of(kind: Kind) -> Conversion | None:
-    """Return how a kind is converted; None if it is stored as it is served."""
+    """Return the conversion of a kind; None if it is stored as it is served."""
     return _CONVERSIONS.get((kind.group, kind.version, kind.plural))
 
 
 def stored_form(kinds: Kinds, kind: Kind, document: Document) -> tuple[Kind, Document]:
-    """Return a document as it is stored, and its kind then; most are stored as they are."""
+    """Return the stored kind and version of a document; most documents are unchanged."""
     conversion = conversion_of(kind)
     stored = conversion.stored_kind(kinds) if conversion is not None else None
     if conversion is None or stored is None:
@@ -80,7 +80,7 @@ _EVENT_NAMES_BACK: Final = {stored: served for served, stored in _EVENT_NAMES.it
 
 _TARGET: Final = "targetCPUUtilizationPercentage"
 _CURRENT: Final = "currentCPUUtilizationPercentage"
-_NO_REPLICAS: Final = {"currentReplicas": 0, "desiredReplicas": 0}  # v2 leaves zeros out
+_NO_REPLICAS: Final = {"currentReplicas": 0, "desiredReplicas": 0}  # v2 omits zeros
 _STATUS_OF_V2: Final = ("conditions", "currentMetrics")
 
 

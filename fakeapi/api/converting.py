@@ -1,9 +1,10 @@
-"""Requests for a form that is not stored: turned into one for the stored form, and back.
+"""Requests for a version that is not stored: converted to the stored version, and back.
 
     POST events.k8s.io/v1 {note}  ->  create v1 {message}  ->  answer {note}
 
-Bodies, patches and field selectors are converted on the way in; objects, lists, the lines of
-watches and the names in refusals on the way out. Field managers are recorded in the stored form.
+Bodies, patches and field selectors of requests are converted to the stored version. Objects, lists,
+watch lines and the kinds in errors are converted to the served version. Field managers are recorded
+in the stored version.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _FIELD: Final = re.compile(r"(?<![^,])(?<!\\,)\s*(\w+)")
 def serve_converted(
     kinds: Kinds, target: Target, request: Request, serve: Serve
 ) -> Response | Watch:
-    """Serve a request in the form that its path names; raises StatusError."""
+    """Serve a request in the version of its path; raise StatusError."""
     conversion = conversion_of(target.kind)
     stored = conversion.stored_kind(kinds) if conversion is not None else None
     if conversion is None or stored is None:
@@ -54,14 +55,14 @@ def serve_converted(
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """The two forms of one kind."""
+    """The served and the stored version of one kind."""
 
     conversion: Conversion
     served: Kind
     stored: Kind
 
     def request(self, request: Request) -> Request:
-        """Return the request as it is for the stored form; raises StatusError (400)."""
+        """Return the request in the stored version; raise StatusError (400)."""
         if "fieldSelector" in request.query:
             request = replace(request, query=self._query(request))
         if request.method in ("POST", "PUT"):
@@ -72,18 +73,18 @@ class _Forms:
         return request
 
     def body(self, body: bytes) -> bytes:
-        """Return an answer's document in the served form."""
+        """Return the document of a response in the served version."""
         document = orjson.loads(body)
         return orjson.dumps(self._show(document)) + b"\n"
 
     def line(self, line: bytes) -> bytes:
-        """Return a watch's line in the served form."""
+        """Return a line of a watch in the served version."""
         event = orjson.loads(line)
         event["object"] = self._show(event["object"])
         return orjson.dumps(event) + b"\n"
 
     def refusal(self, refusal: StatusError) -> StatusError:
-        """Return a refusal that names the kind as it is served."""
+        """Return an error that names the served kind."""
         details = dict(refusal.details or {})
         if details.get("group", "") == self.stored.group and details.get("kind"):
             details = {**details, "group": self.served.group}
@@ -99,7 +100,7 @@ class _Forms:
         return refusal
 
     def _query(self, request: Request) -> dict[str, str]:
-        """Rename the fields of a selector, after a look whether the served form has them."""
+        """Rename the fields of a selector, after checking that the served version has them."""
         selector = request.query["fieldSelector"]
         parse_selection(self.served, "", selector)
         names = self.conversion.names
@@ -121,7 +122,7 @@ class _Forms:
         return document
 
     def _patch(self, request: Request) -> bytes:
-        """Return a patch of the stored form; what is no patch at all is left for others to refuse."""
+        """Return a patch in the stored version; an invalid patch is rejected by later stages."""
         patch_type = media_type(request.content_type)
         if patch_type not in (*PATCH_TYPES, APPLY_PATCH):
             return request.body

@@ -1,11 +1,11 @@
-"""Typed decoding: a JSON document becomes what a Go struct would hold of it.
+"""Typed decoding: a JSON document is reduced to the values that its Go struct would hold.
 
-A real server decodes every body into a struct of the kind and forgets what does not fit:
+A real server decodes every body into a struct of the kind and drops what does not fit:
 
-- a field that the kind does not have is *unknown* and goes (and the client is warned or refused);
+- a field that the kind does not have is *unknown* and dropped (with a warning or an error);
 - a value of another type is an error, in the words of Go's decoder;
-- ``null`` is the same as leaving a field out, and so is an empty list or map;
-- quantities take their canonical spelling.
+- ``null`` is the same as a missing field, and so is an empty list or map;
+- quantities are written in their canonical form.
 
 Kinds without a schema keep everything. The document is changed in place.
 
@@ -25,17 +25,17 @@ from fakeapi.store import Document
 from policies.spelling import MALFORMED, canonical
 
 Where = tuple[Any, str] | None
-"""A path as a linked list: the path above, and the last step; indices stand in brackets."""
+"""A field path as a linked list: the parent path and the last step; indices are in brackets."""
 
 
 class MismatchError(ValueError):
-    """A value does not fit its field; the message is Go's."""
+    """A value has the wrong type for its field; the message is that of Go."""
 
 
 def decode(shape: Struct | Untyped, document: Document) -> tuple[str, ...]:
-    """Keep of ``document`` what fits, and give the paths of unknown fields in their order.
+    """Drop the fields of ``document`` that do not fit, and return the paths of unknown fields.
 
-    Raises MismatchError.
+    Raise StructDecodeError.
     """
     if isinstance(shape, Untyped):
         return ()
@@ -62,15 +62,15 @@ def _struct(shape: Struct, value: dict[str, Any], where: Where, unknown: list[st
 
 
 def _empty(value: dict[str, Any], key: str, *, required: bool) -> None:
-    """Drop an empty list or map, as ``omitempty`` does; a required one is written as null."""
+    """Drop an empty list or map, as ``omitempty`` does; a required list becomes null."""
     if required and isinstance(value[key], list):
         value[key] = None
-    elif not required and key != "managedFields":  # an empty one asks to forget all owners
+    elif not required and key != "managedFields":  # an empty one resets all owners
         del value[key]
 
 
 def _value(shape: Type, item: Any, owner: Struct, where: Where, unknown: list[str]) -> Any:
-    """Decode one value; ``owner`` is the struct whose field it is in."""
+    """Decode one value; ``owner`` is the struct that contains the field."""
     if isinstance(shape, Scalar):
         return _SCALARS[shape.type](shape, item, owner, where)
     if isinstance(shape, Struct):
@@ -108,7 +108,7 @@ def _entries(
 
 
 def _zero(shape: Type) -> Any:
-    """Return what a null inside a list or map is in Go."""
+    """Return Go's value for a null inside a list or map."""
     if isinstance(shape, Scalar):
         return {"string": "", "boolean": False}.get(shape.type, 0)
     return [] if isinstance(shape, ListType) else {}
@@ -234,7 +234,7 @@ def _container(owner: Struct, where: Where) -> Type | None:
 
 
 def _go(shape: Type) -> str:
-    """Name a type as Go prints it."""
+    """Return the name of a type as Go prints it."""
     if isinstance(shape, Struct):
         return ".".join(shape.name.split(".")[-2:])
     if isinstance(shape, ListType):
@@ -259,7 +259,7 @@ _GO_NAMES: Final[Mapping[tuple[str, str], str]] = {
 
 
 def spell(where: Where) -> str:
-    """Write a path as messages do: ``spec.containers[0].ports``."""
+    """Return a path as messages write it: ``spec.containers[0].ports``."""
     return ".".join(_steps(where)).replace(".[", "[")
 
 

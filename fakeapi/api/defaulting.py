@@ -1,12 +1,12 @@
-"""Defaulting: fields that a client left out, filled in as upstream fills them in.
+"""Defaulting: set the fields that a client omitted, as upstream does.
 
-For each kind a *plan* is made once, from its structural type: at which places of a document there
-is anything to fill in, and what. Constants come from a table (:mod:`fakeapi.kinds.defaults`), what
-depends on other fields from a function per definition. A plan holds only the ways that lead
-somewhere, so that a document is not searched where nothing can be missing.
+For each kind a *field walk* is built once from its structural type: the places of a document that
+have defaults. Constants come from a table (:mod:`fakeapi.apiserver.kinds.default_rules`); defaults
+that depend on other fields are functions, listed by definition. A field walk contains only paths
+that lead to a default, so other parts of a document are not visited.
 
-Constants come before functions, and an object before what is in it, so that defaults apply to
-objects that defaults have made:
+Constants are applied before functions, and an object before its fields, so defaults apply to
+objects that defaults have added:
 
     strategy: absent  →  {}  →  {type: RollingUpdate, rollingUpdate: {}}  →  {…, maxSurge: 25%, …}
 
@@ -37,9 +37,9 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def apply_defaults(kind: Kind, document: Document, before: Mapping[str, Any] = _NOTHING) -> None:
-    """Fill in what is missing, in place.
+    """Set the defaults of missing fields, in place.
 
-    Nothing is missing in the very parts that ``document`` shares with one that has its defaults.
+    Subobjects that ``document`` shares with ``previous``, which has its defaults, are skipped.
     """
     if kind.custom is not None:
         compiled(kind.custom).fill(document)
@@ -81,7 +81,7 @@ def _filling(constants: Mapping[str, Any]) -> Rule:
 
 
 def _when(name: str, value: str, missing: str, content: Mapping[str, Any]) -> Rule:
-    """Make a rule: where a field has a value, another one is an object, if it is missing."""
+    """Return a rule: if a field has a value, another field that is missing becomes an object."""
 
     def rule(target: dict[str, Any]) -> None:
         if target.get(name) == value and missing not in target:
@@ -91,7 +91,7 @@ def _when(name: str, value: str, missing: str, content: Mapping[str, Any]) -> Ru
 
 
 def _pull_policy(container: dict[str, Any]) -> None:
-    """Always pull ``latest``, which is also the tag of an image that names none (and no digest)."""
+    """Set ``Always`` for the tag ``latest``, which an image without tag and digest has, too."""
     image = str(container.get("image", ""))
     tag = image.rpartition("/")[2].partition(":")[2]
     untagged = not tag or tag == "latest"
@@ -101,7 +101,7 @@ def _pull_policy(container: dict[str, Any]) -> None:
 
 
 def _request_limits(container: dict[str, Any]) -> None:
-    """Request what is limited, where nothing is requested; only pods do this, not templates."""
+    """Set missing requests from limits; upstream does this for pods, not for templates."""
     resources = container["resources"]
     limits = resources.get("limits")
     if limits:
@@ -134,7 +134,7 @@ def _volume(volume: dict[str, Any]) -> None:
 
 
 def _template_labels(workload: dict[str, Any]) -> None:
-    """A replication controller without labels or selector takes those of its template."""
+    """Set missing labels and selector of a replication controller from its template."""
     spec = workload.get("spec") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
@@ -143,7 +143,7 @@ def _template_labels(workload: dict[str, Any]) -> None:
 
 
 def _job(job: dict[str, Any]) -> None:
-    """Fill in a job, not the template that a cron job makes jobs from."""
+    """Set the defaults of a job, but not of the job template of a cron job."""
     spec = job.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
@@ -183,7 +183,7 @@ def _base64(text: str) -> str:
 
 
 def _limit_range_item(item: dict[str, Any]) -> None:
-    """A container's limit defaults to the maximum, its request to the limit, else the minimum."""
+    """Default a container's limit to the maximum, and its request to the limit or the minimum."""
     if item.get("type") != "Container":
         return
     limits = {**item.get("max", {}), **item.get("default", {})}
@@ -238,7 +238,7 @@ def _device_request(request: dict[str, Any]) -> None:
 
 
 def _definition_spec(spec: dict[str, Any]) -> None:
-    """A definition names what it leaves out by its kind, and converts nothing."""
+    """Set missing names of a definition from its kind, and the conversion strategy ``None``."""
     names = spec.get("names")
     if isinstance(names, dict):
         kind = names.get("kind") or ""

@@ -1,4 +1,4 @@
-"""What a delete asks for, from its body or, where there is none, from the query.
+"""DeleteOptions of a request, from its body or, without one, from its query.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/delete.go, k8s.io/apimachinery/pkg/apis/meta/v1
 (DeleteOptions) and its validation.
@@ -30,9 +30,9 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What a delete asks for; None and "" mean not said. ``grace_seconds`` is in seconds.
+    """Options of a delete; None and "" mean unset. ``grace_seconds`` is in seconds.
 
-    ``unsafe``: the object is to go although it cannot be read.
+    ``unsafe``: delete the object even if it cannot be read.
     """
 
     grace_seconds: int | None = None
@@ -44,7 +44,7 @@ class DeleteOptions:
     unsafe: bool = False
 
     def document(self) -> dict[str, Any]:
-        """Return the options as JSON, what is not said left out."""
+        """Return the options as JSON, without unset ones."""
         preconditions = {"uid": self.uid, "resourceVersion": self.version}
         members = {
             "gracePeriodSeconds": self.grace_seconds,
@@ -58,7 +58,7 @@ class DeleteOptions:
 
 
 def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
-    """Read and check the options; raises StatusError (400, 422)."""
+    """Read and validate the options; raise StatusError (400, 422)."""
     given = dict(body) if body else _from_query(query)
     _check_types(given)
     causes = [*_policy_faults(given), *dry_run_faults(given.get("dryRun") or [])]
@@ -77,7 +77,7 @@ def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> D
 
 
 def check_collection_options(options: DeleteOptions) -> None:
-    """Refuse (422) what is for single objects only."""
+    """Raise StatusError (422) for options that are valid for single objects only."""
     if options.unsafe:
         why = "is not allowed with DELETECOLLECTION, try again after removing the option"
         cause = Cause("FieldValueInvalid", f"Invalid value: true: {why}", _UNSAFE)
@@ -85,7 +85,7 @@ def check_collection_options(options: DeleteOptions) -> None:
 
 
 def check_eviction_options(name: str, options: DeleteOptions) -> None:
-    """Refuse (422) what no eviction may ask for; ``name`` is the pod's."""
+    """Raise StatusError (422) for options that an eviction may not have; ``name`` is the pod's."""
     if options.unsafe:
         why = "can not be set for pod eviction, try after removing the option"
         field = f"deleteOptions.{_UNSAFE}"

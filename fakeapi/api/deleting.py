@@ -1,15 +1,15 @@
-"""Deletion: at once, or marked and waiting.
+"""Deletion: immediate, or by a deletion timestamp that waits for finalizers or a grace period.
 
-    what holds it                     first delete                   it goes
-    nothing                           goes                           -
+    held by                           first delete                   removed
+    nothing                           removed                        -
     finalizers                        marked, grace period 0         when the last is removed
-    a grace period (pods on a node)   marked, now + grace period     at a delete with period 0, as a
+    a grace period (pods on a node)   marked, now + grace period     by a delete with period 0, as a
                                                                      kubelet sends at the end
-    spec.finalizers (namespaces)      marked, phase Terminating      when they are emptied
+    spec.finalizers (namespaces)      marked, phase Terminating      when they are empty
 
-A pod that may go at once is marked first all the same, so that watchers see two events. A later
-delete may shorten a grace period, never lengthen it. The propagation policy is written down as a
-finalizer (``orphan``, ``foregroundDeletion``), for the garbage collector to carry out.
+A pod that can be removed at once is marked first all the same, so watchers see two events. A later
+delete may shorten a grace period, never lengthen it. The propagation policy is stored as a
+finalizer (``orphan``, ``foregroundDeletion``) for the garbage collector.
 
 Source: k8s.io/apiserver/pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go;
 pkg/registry/core/{pod,namespace}.
@@ -39,7 +39,7 @@ _FINISHED: Final = ("Succeeded", "Failed")
 
 
 class Step(Enum):
-    """What a delete comes to: whether the mark is to be written, and whether the object goes."""
+    """The effect of a delete: whether the mark is written, and whether the object is removed."""
 
     NOTHING = (False, False)
     MARKED = (True, False)
@@ -48,17 +48,20 @@ class Step(Enum):
 
     @property
     def marks(self) -> bool:
-        """Whether the document has been changed and must be written."""
+        """Return whether the document was changed and must be written."""
         return self.value[0]
 
     @property
     def ends(self) -> bool:
-        """Whether the object goes."""
+        """Return whether the object is removed."""
         return self.value[1]
 
 
 def check_delete(kind: Kind, name: str, document: Document, options: DeleteOptions) -> None:
-    """Check that the object may go and is the one that was meant; raises StatusError (403, 409)."""
+    """Check that the object may be deleted and meets the preconditions.
+
+    Raise StatusError (403, 409).
+    """
     if name in kind.undeletable:
         raise forbidden(kind, name, kind.undeletable_why)
     if options.unsafe:
@@ -71,7 +74,7 @@ def check_delete(kind: Kind, name: str, document: Document, options: DeleteOptio
 def check_preconditions(
     kind: Kind, name: str, document: Mapping[str, Any], options: DeleteOptions
 ) -> None:
-    """Check uid and resourceVersion where the options name them; raises StatusError (409)."""
+    """Check the UID and resourceVersion of the options; raise StatusError (409)."""
     metadata = document["metadata"]
     for label, wanted, found, hint in (
         ("UID", options.uid, metadata["uid"], "deleted and then recreated"),
@@ -90,16 +93,16 @@ def check_preconditions(
 
 
 def precondition_failed(label: str, wanted: str, found: str) -> str:
-    """Word a failed precondition as upstream's storage does."""
+    """Return the message of a failed precondition in the words of upstream's storage."""
     return (
         f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
     )
 
 
 def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources: Sources) -> Step:
-    """Write into ``document`` that it is being deleted, and tell what follows.
+    """Mark ``document`` as being deleted, and return the effect of the delete.
 
-    Unless the step marks, ``document`` is as it was.
+    Unless the returned step marks, ``document`` is unchanged.
     """
     metadata = document["metadata"]
     if kind.first_spec_finalizers:
@@ -124,7 +127,7 @@ def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources
 
 
 def may_vanish(kind: Kind, document: Document) -> bool:
-    """Return whether nothing holds a deleted object any more: no finalizer, no grace period."""
+    """Return whether a marked object can be removed: it has no finalizer and no grace period."""
     metadata = document["metadata"]
     if kind.first_spec_finalizers and (document.get("spec") or {}).get("finalizers"):
         return False
@@ -132,7 +135,7 @@ def may_vanish(kind: Kind, document: Document) -> bool:
 
 
 def check_finalizers(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
-    """Refuse (422) finalizers that an update adds to an object that is being deleted."""
+    """Raise StatusError (422) if an update adds finalizers to an object that is being deleted."""
     before = old["metadata"]
     if "deletionTimestamp" not in before:
         return
@@ -162,7 +165,7 @@ def _mark_terminating(
 
 
 def _mark_waiting(metadata: dict[str, Any], sources: Sources) -> None:
-    """Mark an object that waits for finalizers only."""
+    """Mark an object that only finalizers hold."""
     marked = metadata.get("deletionTimestamp")
     if marked is None and "generation" in metadata:
         metadata["generation"] += 1
@@ -172,7 +175,7 @@ def _mark_waiting(metadata: dict[str, Any], sources: Sources) -> None:
 
 
 def _mark_to_be_cleared(kind: Kind, document: Document, sources: Sources) -> None:
-    """Mark a definition whose instances are to go before it does."""
+    """Mark a definition whose instances are deleted before it."""
     metadata, now = document["metadata"], sources.timestamp(0)
     metadata["deletionTimestamp"] = now
     present = metadata.get("finalizers") or []
@@ -182,7 +185,7 @@ def _mark_to_be_cleared(kind: Kind, document: Document, sources: Sources) -> Non
 
 
 def _mark_grace(document: Document, options: DeleteOptions, sources: Sources) -> Step | None:
-    """Begin or shorten the grace period; None if only finalizers hold the object any more."""
+    """Start or shorten the grace period; return None if only finalizers hold the object."""
     metadata = document["metadata"]
     if "deletionTimestamp" not in metadata:
         if "generation" in metadata:
@@ -203,10 +206,10 @@ def _mark_grace(document: Document, options: DeleteOptions, sources: Sources) ->
 def _shortened(
     metadata: Mapping[str, Any], left: int, grace: int, sources: Sources
 ) -> tuple[int, int]:
-    """Return the new grace period, and the end of it in seconds from now."""
+    """Return the new grace period, and its end in seconds from now."""
     end = epoch_seconds(metadata["deletionTimestamp"])
     offset = grace if end is None else end - left + grace - sources.now()
-    if offset < 0:  # that period would have ended already: the least that is still one
+    if offset < 0:  # the new period is already over: use the shortest possible one
         return min(grace, 1), 0
     return grace, offset
 
@@ -228,7 +231,7 @@ def _not_negative(seconds: int) -> int:
 
 
 def _finalizers(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> list[str]:
-    """Return the finalizers with the one of the propagation policy, and no other of these."""
+    """Return the finalizers; of those for propagation policies only that of the options' policy."""
     present = metadata.get("finalizers") or []
     wanted = [f for f in present if f not in _POLICIES]
     policy = _policy(kind, present, options)

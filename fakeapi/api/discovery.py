@@ -1,11 +1,12 @@
-"""Discovery: which groups, versions and resources there are.
+"""Discovery: the groups, versions and resources that the server serves.
 
-Two forms of the same: plain documents, one for each group and version, and the aggregated ones,
-which tell everything below ``/api`` or ``/apis`` at once to clients that ask for them:
+There are two forms: plain documents, one for each group and version, and aggregated ones, which
+describe everything below ``/api`` or ``/apis`` to clients that request them:
 
     application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList
 
-Also ``/``, ``/version`` and the health endpoints. Documents are made once for each set of kinds.
+``/``, ``/version`` and the health endpoints are served here, too. Documents are built once for each
+set of kinds.
 
 Sources: k8s.io/apimachinery/pkg/apis/meta/v1 (APIVersions, APIGroupList, APIResourceList),
 k8s.io/api/apidiscovery, k8s.io/apiserver/pkg/endpoints/discovery.
@@ -46,14 +47,14 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A document as it is sent, and its ETag."""
+    """An encoded document and its ETag."""
 
     body: bytes
     etag: str
 
 
 class Discovery:
-    """Answers the paths that tell what a server serves."""
+    """Serves the discovery, version and health paths."""
 
     def __init__(self, kinds: Kinds, release: Release) -> None:
         self.kinds = kinds
@@ -62,9 +63,9 @@ class Discovery:
         self._made: dict[str, _Stored] = {}
 
     def answer(self, request: Request) -> Response | None:
-        """Answer a GET of a discovery, version or health path; None if it is none of them.
+        """Serve a GET of a discovery, version or health path; return None for other paths.
 
-        Raises StatusError (404, 406).
+        Raise StatusError (404, 406).
         """
         match request.path.rstrip("/").split("/"):
             case [""]:
@@ -88,7 +89,7 @@ class Discovery:
         return check_health(request)
 
     def _plain(self, request: Request, make: Callable[[], Document]) -> Response:
-        _aggregated_version(request)  # refuses what is not to be had
+        _aggregated_version(request)  # raises 406
         stored = self._store(request.path.rstrip("/"), make)
         if is_pretty(request):
             document = orjson.loads(stored.body)
@@ -167,7 +168,7 @@ class Discovery:
 
 
 def group_versions(kinds: Kinds) -> dict[str, list[str]]:
-    """Return each group's versions, the preferred one first: stable before beta, v2 before v1."""
+    """Return the versions of each group, preferred first: stable before beta, v2 before v1."""
     groups: dict[str, list[str]] = {}
     for group, version in kinds.group_versions:
         groups.setdefault(group, []).append(version)
@@ -182,9 +183,9 @@ def _rank(version: str) -> tuple[int, int, int]:
 
 
 def _aggregated_version(request: Request) -> str | None:
-    """Return the version of the aggregated form that is asked for, None for the plain form.
+    """Return the requested version of aggregated discovery; None for the plain form.
 
-    Raises StatusError (406) if the client accepts neither.
+    Raise StatusError (406) if the client accepts neither.
     """
     whole = request.path.strip("/") in ("api", "apis")
     for clause, _ in matches(request.accept, OFFERED):
@@ -214,7 +215,7 @@ def _names(kind: Kind) -> Document:
 
 
 def _home(kind: Kind) -> dict[str, str]:
-    """Return group and version where they are told: built-in kinds leave them to the document."""
+    """Return group and version of a custom kind; built-in kinds leave them to the document."""
     if kind.custom is None:
         return {"group": "", "version": ""}
     return {"group": kind.group, "version": kind.version}
@@ -239,7 +240,7 @@ _ORDER: Final = (
     "update",
     "watch",
 )
-"""The verbs of custom resources as upstream lists them."""
+"""The verbs of custom resources in upstream's order."""
 
 
 def _plain_entries(kind: Kind, preferred: str) -> list[Document]:
@@ -257,7 +258,7 @@ def _plain_entries(kind: Kind, preferred: str) -> list[Document]:
 
 
 def _storage_hash(kind: Kind, preferred: str) -> str:
-    """Hash what objects are stored as, by which clients see whether that has changed."""
+    """Return a hash of the stored version; clients detect a change of storage by it."""
     version = preferred if kind.custom is None else kind.custom.storage_version
     stored = f"{kind.group}/{version}/{kind.kind}"
     return b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()

@@ -1,10 +1,10 @@
 """The API as one pure function: a request in, a response or a watch out.
 
-No sockets, no clock, no randomness: the server behind a socket and the transport without one are
-thin shells around :meth:`Api.handle`.
+It uses no sockets, no clock and no randomness of its own. The HTTP server and the in-process
+transport are thin layers over :meth:`Api.handle`.
 
-A request passes, in this order: impersonation, authorization, discovery, the choice of a face
-(how the answer is shown), the path's target, the target's handler.
+A request passes these stages in order: impersonation, authorization, discovery, the choice of the
+representation of the answer, the lookup of the target, and the handler of the target.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollectio
 
 
 class Api:
-    """An API server's behaviour over one store.
+    """The behaviour of an API server over one store.
 
-    Everybody may do everything until :meth:`enforce_rbac`.
+    Every user may do everything until :meth:`enforce_rbac` is called.
     """
 
     def __init__(
@@ -92,21 +92,23 @@ class Api:
 
     @property
     def kinds(self) -> Kinds:
-        """All kinds that are served, custom resources included."""
+        """Return all kinds that are served, custom resources included."""
         return self._definitions.kinds
 
     @property
     def converters(self) -> MutableMapping[str, Hook]:
-        """Functions that convert custom resources in place of webhooks, by definitions' names.
+        """Return the functions that convert custom resources in place of webhooks, by definition.
 
-        Each takes a ConversionReview and gives it answered.
+        The keys are the names of definitions. Each function takes a ConversionReview and returns it
+        with a response.
         """
         return self._converter.hooks
 
     def handle(self, request: Request) -> Response | Watch:
-        """Answer one request; a refusal is an answer too.
+        """Serve one request; an error becomes a response with a Status.
 
-        Raises SuspendedError where a webhook has to be asked first (:mod:`fakeapi.api.outcalls`).
+        Raise CallsPendingError if a webhook must be called first
+        (:mod:`fakeapi.apiserver.webhooks.calls`).
         """
         try:
             return self._answer(request)
@@ -116,48 +118,48 @@ class Api:
             self._settle()
 
     def load(self, documents: Iterable[Document]) -> int:
-        """Store documents as they are given and count them; raises StatusError (400, 422)."""
+        """Store documents as they are, and return their number; raise StatusError (400, 422)."""
         try:
             return load(self.registry, self.kinds, documents)
         finally:
             self._settle()
 
     def begin_with(self, definitions: Iterable[Document]) -> None:
-        """Have the cluster begin with these definitions of kinds, now and after each reset.
+        """Add definitions that the cluster has from now on, and again after each reset.
 
-        One that is there already stays as it is.
+        A definition that exists is not changed.
         """
         self._first_definitions += definitions
         self._ensure_first_objects()
         self._settle()
 
     def place(self, document: Document) -> None:
-        """Store a document as it is given, without its namespace; raises StatusError (400, 422)."""
+        """Store one document as it is, and create no namespace; raise StatusError (400, 422)."""
         try:
             place(self.registry, self.kinds, document)
         finally:
             self._settle()
 
     def remove(self, document: Document) -> None:
-        """Remove an object, if it is there, whatever holds it; raises StatusError (400, 422)."""
+        """Remove an object if it exists, ignoring finalizers; raise StatusError (400, 422)."""
         try:
             remove(self.registry, self.kinds, document)
         finally:
             self._settle()
 
     def reset(self) -> None:
-        """Drop everything but the objects a cluster begins with; every watch expires."""
+        """Remove all objects except the initial ones of a cluster; every watch expires."""
         self.store.clear()
         self._ensure_first_objects()
         self._settle()
 
     @property
     def enforces_rbac(self) -> bool:
-        """Whether roles and bindings count."""
+        """Return whether RBAC is enforced."""
         return isinstance(self.authorizer, RbacAuthorizer)
 
     def enforce_rbac(self) -> None:
-        """From now on go by the roles and bindings in the store, beginning with the usual ones."""
+        """Enforce RBAC with the roles and bindings in the store, and create the bootstrap roles."""
         self.authorizer = RbacAuthorizer(self.store, self.builtin)
         self._ensure_first_objects()
 
@@ -210,7 +212,7 @@ class Api:
         return face.of(target.kind).dress(_warn(target.kind, answer))
 
     def _authorized(self, request: Request) -> User:
-        """Return who acts; raises StatusError (403) if they may not."""
+        """Return the acting user; raise StatusError (403) if the request is not allowed."""
         user = request.impersonated or request.user
         if isinstance(self.authorizer, AlwaysAllow):
             return user
@@ -222,7 +224,7 @@ class Api:
         return user
 
     def _reviewers(self, target: Target, request: Request, user: User) -> Reviewers | None:
-        """Return the webhooks that a request has to pass, None if there are none at all."""
+        """Return the dispatcher of a request's webhooks; None if no webhook is configured."""
         if request.method == "GET" or not self.webhooks.any:
             return None
         path = (target.namespace, target.name, target.subresource)
@@ -230,7 +232,10 @@ class Api:
         return Reviewers(self.webhooks, asked, self.objects, Shapes(self.kinds, self._convert))
 
     def _convert(self, wanted: Kind, given: Kind, document: Document) -> Document:
-        """Return a custom resource in another version; raises StatusError (500), SuspendedError."""
+        """Return a custom resource in another version.
+
+        Raise StatusError (500), CallsPendingError.
+        """
         assert wanted.custom is not None
         version = given.api_version
         [found] = self._converter.convert(wanted, wanted.custom, [document], version)
@@ -257,7 +262,7 @@ class Api:
 
 
 def _nowhere(kinds: Kinds, group: str) -> Response:
-    """Answer for what is not there: groups that are built in say so in their own form."""
+    """Return the 404 for an unknown path; for groups of built-in kinds raise it as a Status."""
     if any(kind.group == group and kind.custom is None for kind in kinds.all):
         raise unknown_resource()
     return _NOWHERE
@@ -267,14 +272,14 @@ _NOWHERE: Final = Response(404, b"404 page not found\n", TEXT)
 
 
 def _warn(kind: Kind, answer: Response | Watch) -> Response | Watch:
-    """Add to an answer the warning that its kind is deprecated, if it is."""
+    """Return an answer with the deprecation warning of its kind, if there is one."""
     if kind.deprecation and isinstance(answer, Response):
         return replace(answer, warnings=(kind.deprecation, *answer.warnings))
     return answer
 
 
 def _warned(reviewers: Reviewers | None, serve: Callable[[], Response | Watch]) -> Response | Watch:
-    """Return an answer, or a refusal, with what webhooks have warned of."""
+    """Return an answer, or raise an error, with the warnings of webhooks."""
     if reviewers is None:
         return serve()
     try:
@@ -299,7 +304,7 @@ def _lead_nowhere(call: Call) -> Response:
 
 
 def _everywhere(target: Target) -> bool:
-    """Whether it is the collection of all namespaces."""
+    """Return whether the target is the collection of all namespaces."""
     return target.kind.namespaced and not target.namespace and not target.name
 
 
@@ -308,13 +313,13 @@ def _writes(request: Request) -> bool:
 
 
 def _handler(target: Target, request: Request) -> Verb:
-    """Return what answers the request; raises StatusError (404, 405)."""
+    """Return the handler of a request; raise StatusError (404, 405)."""
     kind, method, subresource = target.kind, request.method, target.subresource
     own = _HANDLERS.get((kind.resource, subresource))
     if kind.custom is not None:
         own = CUSTOM_SUBRESOURCES.get(subresource)
     if own is not None and target.name and not subresource:
-        raise unknown_resource()  # what can only be created has no name
+        raise unknown_resource()  # resources that can only be created have no name
     usual = ON_OBJECT if target.name else ON_COLLECTION
     handler = (usual if own is None else own).get(method)
     if handler is None or (_everywhere(target) and _writes(request)):

@@ -1,7 +1,7 @@
-"""Rules of validation on whole documents, by resource.
+"""Validation rules on whole documents, by resource.
 
-``NAMES`` are rules of names, told before all others; ``WHOLE`` are the rest. Each gives its faults
-in upstream's words.
+``NAME_RULES`` are rules of names and come first; ``RESOURCE_RULES`` are the others. Each rule
+yields errors in upstream's words.
 
 Source: pkg/apis/*/validation/validation.go, v1.37.
 """
@@ -40,7 +40,7 @@ def _pod(pod: Object, _path: str) -> Iterator[Cause]:
 
 
 def _mounts(*path: str) -> Rule:
-    """Make the rule that what containers mount is a volume of their pod."""
+    """Return the rule that containers mount only volumes of their pod."""
 
     def rule(document: Object, _path: str) -> Iterator[Cause]:
         spec = _section(document, *path)
@@ -57,7 +57,7 @@ def _mounts(*path: str) -> Rule:
 
 
 def _workload(noun: str, *, selector_required: bool) -> Rule:
-    """Make the rule of a workload: a selector that selects its own pods, which always restart."""
+    """Return the rule of a workload: the selector matches the template, and pods always restart."""
 
     def rule(document: Object, _path: str) -> Iterator[Cause]:
         spec = _section(document, "spec")
@@ -119,7 +119,7 @@ def _replication_controller(controller: Object, _path: str) -> Iterator[Cause]:
 
 
 def _job_template(*path: str) -> Rule:
-    """Make the rule of a job's template: its pods do not restart for ever."""
+    """Return the rule of a job's template: the restart policy of its pods is not ``Always``."""
 
     def rule(document: Object, _path: str) -> Iterator[Cause]:
         spec = _section(document, *path)

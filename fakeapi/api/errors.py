@@ -1,7 +1,7 @@
-"""Refusals: the ``Status`` documents that clients of a real API server know.
+"""API errors: the ``Status`` documents that clients of a real API server expect.
 
-Clients compare reasons, codes and sometimes the whole text, so words and key order are upstream's:
-kind, apiVersion, metadata, status, message, reason, details (name, group, kind, causes,
+Clients compare reasons, codes and sometimes the whole text, so wording and key order are
+upstream's: kind, apiVersion, metadata, status, message, reason, details (name, group, kind, causes,
 retryAfterSeconds), code; compact JSON and a newline.
 
 Source: k8s.io/apimachinery/pkg/api/errors/errors.go and apis/meta/v1/types.go.
@@ -25,9 +25,9 @@ MODIFIED = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause inside a Status: what kind of fault, in words, in which field.
+    """One cause of a Status: type, message and field of an error.
 
-    ``detail`` is the end of the message: the rule without the sort of fault and the value.
+    ``detail`` is the end of the message: the rule, without the type of the error and the value.
     """
 
     reason: str
@@ -36,16 +36,16 @@ class Cause:
     detail: str = ""
 
     def document(self) -> dict[str, str]:
-        """Return the cause as JSON, empty members left out."""
+        """Return the cause as JSON, without empty members."""
         members = {"reason": self.reason, "message": self.message, "field": self.field}
         return {name: value for name, value in members.items() if value}
 
 
 class StatusError(Exception):
-    """A request that is answered with a Status instead of what it asked for.
+    """A request that is answered with a Status of failure.
 
-    ``continue_token`` is put into the Status' metadata (an expired list offers one). ``warnings``
-    become headers of the answer.
+    ``continue_token`` is added to the metadata of the Status (an expired list returns one).
+    ``warnings`` become headers of the response.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class StatusError(Exception):
         return {**status, "code": self.code}
 
     def response(self) -> Response:
-        """Return the answer to send."""
+        """Return the response to send."""
         body = orjson.dumps(self.document()) + b"\n"
         return Response(self.code, body, warnings=self.warnings)
 
@@ -92,74 +92,77 @@ def _object(kind: Kind, name: str) -> dict[str, Any]:
 
 
 def not_found(kind: Kind, name: str) -> StatusError:
-    """404: there is no such object."""
+    """Return a 404 NotFound: the object does not exist."""
     message = f'{kind.resource} "{name}" not found'
     return StatusError(404, "NotFound", message, _object(kind, name))
 
 
 def unknown_resource() -> StatusError:
-    """404: the group and version exist, but not the resource below them."""
+    """Return a 404 NotFound: the group and version exist, the resource does not."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def method_not_allowed() -> StatusError:
-    """405: the resource exists, but not this verb on it."""
+    """Return a 405 MethodNotAllowed: the resource does not support the verb."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, {})
 
 
 def not_served(kind: Kind, subresource: str) -> StatusError:
-    """501: a subresource that leads to a node's kubelet or into a pod, and there are none here."""
+    """Return a 501 for a subresource of a kubelet or of a running pod; neither exists here."""
     message = f"{kind.plural}/{subresource} is not served: there is nothing behind this object"
     return StatusError(501, "NotImplemented", message, {})
 
 
 def already_exists(kind: Kind, name: str) -> StatusError:
-    """409: a create found the name taken."""
+    """Return a 409 AlreadyExists: the name of a create is taken."""
     message = f'{kind.resource} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, _object(kind, name))
 
 
 def conflict(kind: Kind, name: str, why: str = MODIFIED) -> StatusError:
-    """409: the write was based on an older version or another object."""
+    """Return a 409 Conflict: the write is based on an older version or another object."""
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
     return StatusError(409, "Conflict", message, _object(kind, name))
 
 
 def generated_name_taken(kind: Kind, name: str) -> StatusError:
-    """409: no name could be generated that is free; ``name`` is the last one tried."""
+    """Return a 409 AlreadyExists: no generated name is free; ``name`` is the last one tried."""
     why = "already exists, the server was not able to generate a unique name for the object"
     details = _object(kind, name) | {"retryAfterSeconds": 1}
     return StatusError(409, "AlreadyExists", f'{kind.resource} "{name}" {why}', details)
 
 
 def storage_conflict(kind: Kind, namespace: str, name: str, why: str) -> StatusError:
-    """409: the storage refuses the write; ``why`` says what it found."""
+    """Return a 409 Conflict: the storage rejects the write; ``why`` is the reason."""
     key = "/".join(filter(None, (kind.plural, namespace, name)))
     head = f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0"
     return conflict(kind, name, f"{head}, AdditionalErrorMsg: {why}")
 
 
 def too_many_requests(why: str, causes: Sequence[Cause], seconds: int = 0) -> StatusError:
-    """429: not now; after ``seconds`` (0: nobody knows when) the client may ask again."""
+    """Return a 429 TooManyRequests: retry after ``seconds`` (0: the time is unknown)."""
     details = {"causes": [cause.document() for cause in causes], "retryAfterSeconds": seconds}
     return StatusError(429, "TooManyRequests", why, details)
 
 
 def unauthorized() -> StatusError:
-    """401: the credentials are missing or nobody's."""
+    """Return a 401 Unauthorized: the credentials are missing or unknown."""
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
-    """403: admission does not let the write pass."""
+    """Return a 403 Forbidden: admission rejects the write."""
     details = _object(kind, name) | {"causes": [cause.document() for cause in causes]}
     message = f'{kind.resource} "{name}" is forbidden: {why}'
     return StatusError(403, "Forbidden", message, details)
 
 
 def invalid(qualified_kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
-    """422: the object or the options break a rule; ``qualified_kind`` is kind.group."""
+    """Return a 422 Invalid: the object or the options are invalid.
+
+    ``qualified_kind`` is kind.group.
+    """
     kind, _, group = qualified_kind.partition(".")
     faults = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
@@ -173,17 +176,17 @@ def invalid(qualified_kind: str, name: str, causes: Sequence[Cause]) -> StatusEr
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the request cannot be understood."""
+    """Return a 400 BadRequest: the request cannot be understood."""
     return StatusError(400, "BadRequest", message)
 
 
 def expired(message: str, continue_token: str = "") -> StatusError:
-    """410: the version asked for is older than the history."""
+    """Return a 410 Expired: the requested version is older than the history."""
     return StatusError(410, "Expired", message, continue_token=continue_token)
 
 
 def too_large_version(asked: int, current: int) -> StatusError:
-    """504: the version asked for has not been reached yet; the client may retry."""
+    """Return a 504 Timeout: the requested version is not reached yet; the client may retry."""
     cause = Cause("ResourceVersionTooLarge", "Too large resource version")
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     details = {"causes": [cause.document()], "retryAfterSeconds": 1}
@@ -191,13 +194,13 @@ def too_large_version(asked: int, current: int) -> StatusError:
 
 
 def too_large_body(limit: int) -> StatusError:
-    """413: the body has more than ``limit`` bytes."""
+    """Return a 413 RequestEntityTooLarge: the body has more than ``limit`` bytes."""
     message = f"Request entity too large: limit is {limit}"
     return StatusError(413, "RequestEntityTooLarge", message)
 
 
 def request_timeout() -> StatusError:
-    """504: the request took too long to arrive."""
+    """Return a 504 Timeout: the request took too long to arrive."""
     message = (
         "Timeout: request did not complete within the allotted timeout: the body did not arrive"
     )
@@ -205,7 +208,7 @@ def request_timeout() -> StatusError:
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
-    """415: the body is in none of the ``accepted`` formats."""
+    """Return a 415 UnsupportedMediaType: the body has none of the ``accepted`` formats."""
     message = (
         "the body of the request was in an unknown format - "
         f"accepted media types include: {', '.join(accepted)}"
@@ -214,19 +217,19 @@ def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
 
 
 def not_acceptable(offered: Sequence[str]) -> StatusError:
-    """406: the client accepts none of the ``offered`` formats."""
+    """Return a 406 NotAcceptable: the client accepts none of the ``offered`` formats."""
     message = f"only the following media types are accepted: {', '.join(offered)}"
     return StatusError(406, "NotAcceptable", message, {})
 
 
 def unprocessable_patch() -> StatusError:
-    """422: the patch is well-formed but does not apply to the object."""
+    """Return a 422 Invalid: the patch is well-formed but does not apply to the object."""
     message = "the server rejected our request due to an error in our request"
     return StatusError(422, "Invalid", message, {})
 
 
 def internal_error(why: str) -> StatusError:
-    """500: a fault of this server."""
+    """Return a 500 InternalError: an error of this server."""
     cause = Cause("", why)
     message = f"Internal error occurred: {why}"
     return StatusError(500, "InternalError", message, {"causes": [cause.document()]})

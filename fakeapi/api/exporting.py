@@ -1,8 +1,8 @@
-"""Exporting: a world's objects as manifests, as ``kubectl get -o json`` would print them.
+"""Export of all objects as manifests, as ``kubectl get -o json`` prints them.
 
-:mod:`fakeapi.api.loading` brings them back, into this world or another. Cluster-wide kinds come
-first and namespaces before all, so that other tools can create them in this order, too. Of a kind
-that is served in several versions, each object comes once, as it is stored.
+:mod:`fakeapi.apiserver.registry.manifests` loads them again, into this world or another. Namespaces
+come first, then other cluster-scoped kinds, so other tools can create the objects in this order,
+too. An object of a kind with several served versions is exported once, in the stored version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fakeapi.store import Document, Store
 
 
 def export(store: Store, kinds: Kinds) -> list[Document]:
-    """Return every object there is, with its kind."""
+    """Return every object, with kind and apiVersion."""
     stored: dict[str, Kind] = {}
     for kind in sorted(kinds.all, key=_rank):
         if conversion_of(kind) is None:

@@ -1,10 +1,10 @@
-"""Faces: one answer, shown as each client asks for it.
+"""Representations: one answer in the format that the client requests.
 
-What the API answers is JSON of the objects themselves. A :class:`Face` turns it into what was
-negotiated: a Table, metadata alone, YAML, or JSON with line breaks. Clients that ask for nothing
-special get the bytes as they are, which cost nothing. Refusals (``Status``) are never reshaped.
+The API answers with the JSON of objects. A :class:`Representation` converts it to the negotiated
+format: a Table, metadata only, YAML, or indented JSON. Clients without special requests get the
+bytes unchanged, at no cost. Errors (``Status``) are never converted.
 
-In a watch each event's object is shown by itself; of the Tables only the first one defines columns.
+In a watch the object of each event is converted by itself; only the first Table defines columns.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _REMEMBERED_EVENTS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """How one request's answer is shown; ``timestamp`` gives the time, for ages."""
+    """The representation of one request's answer; ``timestamp`` returns the time, for ages."""
 
     representation: Representation
     options: TableOptions
     timestamp: Callable[[int], str]
 
     def dress(self, answer: Response | Watch) -> Response | Watch:
-        """Return the answer in its face; raises StatusError (406) where it has no such face."""
+        """Return the answer in this representation; raise StatusError (406) if it has none."""
         if isinstance(answer, Response):
             return self._dress_response(answer)
         if self.representation.media_type == YAML:
@@ -66,7 +66,7 @@ class Face:
         return answer
 
     def of(self, kind: Kind) -> Face:
-        """Return the face for a kind of object, whose Tables may have columns of their own."""
+        """Return the representation for a kind, whose Tables may have custom columns."""
         if kind.custom is None or self.representation.shape != TABLE:
             return self
         columns = OwnColumns(kind, custom_table(kind.custom))
@@ -96,7 +96,7 @@ class Face:
 
 
 def choose_face(request: Request, timestamp: Callable[[int], str]) -> Face:
-    """Choose how to show the answer to a request; raises StatusError (400, 406)."""
+    """Return the representation of the answer to a request; raise StatusError (400, 406)."""
     representation = negotiate(request, *OFFERED)
     options = TableOptions()
     if representation.shape == TABLE:
@@ -105,7 +105,7 @@ def choose_face(request: Request, timestamp: Callable[[int], str]) -> Face:
 
 
 class _TableEvents:
-    """Turns the lines of one watch into Tables, one after the other."""
+    """Converts the lines of one watch into Tables, one after the other."""
 
     def __init__(self, face: Face) -> None:
         self._face = face
@@ -124,7 +124,7 @@ class _TableEvents:
 
 @lru_cache(maxsize=_REMEMBERED_EVENTS)
 def _later_event(line: bytes, options: TableOptions, now: int) -> bytes:
-    """Return a line without columns; remembered, since many may watch the same."""
+    """Return a line without column definitions; cached, because watches share events."""
     event = outline_event(line)
     shown = table(bytes(event.object), options, now) | {"columnDefinitions": None}
     return event_line(event.type, orjson.dumps(shown))

@@ -1,8 +1,8 @@
-"""Field validation: what becomes of fields that a kind does not have, and of fields given twice.
+"""Field validation: unknown and duplicate fields of a body.
 
-``fieldValidation=Ignore`` drops them, ``Warn`` (the default) drops them and warns of each,
-``Strict`` refuses the request. Values of a wrong type are always refused. A body is refused with
-400, a patch with 422, since only its result is found wanting.
+``fieldValidation=Ignore`` drops them, ``Warn`` (the default) drops them with a warning for each,
+``Strict`` rejects the request. Values of a wrong type are always rejected. A body is rejected with
+400. A patch is rejected with 422, because only its result is invalid.
 
 Sources: k8s.io/apiserver/pkg/endpoints/handlers (create.go, patch.go), k8s.io/apimachinery/pkg/
 runtime (strict decoding errors), KEP-2885.
@@ -30,12 +30,12 @@ _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
 class FieldCheck:
-    """Decodes the documents of one request, and collects what its answer warns of."""
+    """Decodes the documents of one request, and collects the warnings of its answer."""
 
     def __init__(self, query: Mapping[str, str], options: str) -> None:
-        """Read the level from a query; ``options`` is the kind of the verb's options.
+        """Read the level from a query; ``options`` is the options kind of the verb.
 
-        Raises StatusError (422).
+        Raise StatusError (422).
         """
         level = query.get("fieldValidation", "")
         if level not in _LEVELS:
@@ -46,11 +46,11 @@ class FieldCheck:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the answer's ``Warning`` headers say."""
+        """Return the texts of the answer's ``Warning`` headers."""
         return tuple(self._faults) if self._level == "Warn" else ()
 
     def decode_body(self, kind: Kind, document: Document, body: bytes) -> Document:
-        """Keep of a body what fits its kind; raises StatusError (400)."""
+        """Return a body with the fields of its kind only; raise StatusError (400)."""
         check_named_type(kind, document, body)
         check_type(kind, document)
         subject = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
@@ -65,7 +65,7 @@ class FieldCheck:
     def decode_patched(
         self, kind: Kind, document: Document, content_type: str, patch: bytes
     ) -> Document:
-        """Keep of a patched document what fits its kind; raises StatusError (422)."""
+        """Return a patched document with the fields of its kind only; raise StatusError (422)."""
         before = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
         why = ""
         try:
@@ -92,13 +92,13 @@ class FieldCheck:
 
 
 def _may_repeat(body: bytes) -> bool:
-    """Return whether a body may have a key twice: it has more keys than its document.
+    """Return whether a body may have a duplicate key: it has more keys than its document.
 
-    Much cheaper than looking for the key. Strings with quoted colons in them, and bodies that are
-    no JSON (protobuf), only cost the look.
+    This is much cheaper than a search for the key. Strings that contain quoted colons, and bodies
+    that are not JSON (protobuf), only cost that search.
     """
     try:
-        keys = body.count(b'":') - body.count(b'\\":')  # the latter stand inside strings
+        keys = body.count(b'":') - body.count(b'\\":')  # the latter are inside strings
         return keys != _count_keys(orjson.loads(body))
     except orjson.JSONDecodeError:
         return False
@@ -116,7 +116,7 @@ _NESTED: Final = (dict, list)
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that remembers which of its keys were given more than once."""
+    """A JSON object that records which of its keys are duplicates."""
 
     repeated: Sequence[str] = ()
 
@@ -130,7 +130,7 @@ def _remember(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def repeated_fields(body: bytes) -> tuple[str, ...]:
-    """Return the paths of fields that a JSON body has more than once."""
+    """Return the paths of duplicate fields of a JSON body."""
     try:
         parsed = json.loads(body, object_pairs_hook=_remember)
     except ValueError:
@@ -150,7 +150,7 @@ def _repeated(value: Any, where: Where) -> Iterator[str]:
 
 
 def go_text(value: Any) -> str:
-    """Write JSON as Go prints maps and slices: ``map[a:1 b:[x y]]``."""
+    """Return JSON as Go prints maps and slices: ``map[a:1 b:[x y]]``."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{k}:{go_text(value[k])}' for k in sorted(value))}]"
     if isinstance(value, list):

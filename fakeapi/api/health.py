@@ -1,7 +1,7 @@
-"""Health: ``/healthz``, ``/livez`` and ``/readyz``, as a whole and check by check.
+"""Health endpoints: ``/healthz``, ``/livez`` and ``/readyz``, as a whole and check by check.
 
-``?verbose`` lists the checks, ``?exclude=NAME`` leaves one out. A server in one process has few
-things that can fail by themselves, so whoever is answered at all is told that all is well.
+``?verbose`` lists the checks, ``?exclude=NAME`` leaves one out. Few components of a server in one
+process can fail by themselves, so every check succeeds.
 
 Source: k8s.io/apiserver/pkg/server/healthz/healthz.go.
 """
@@ -23,7 +23,7 @@ CHECKS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def check_health(request: Request) -> Response | None:
-    """Answer a health path; None if it is none, or names no check."""
+    """Serve a health path; return None for other paths and unknown checks."""
     group, _, check = request.path.strip("/").partition("/")
     if group not in CHECKS or (check and check not in CHECKS[group]):
         return None

@@ -1,7 +1,7 @@
-"""What may not change once it is there, in upstream's words.
+"""Immutable fields, with upstream's messages.
 
-Of a running pod only images, deadlines and further tolerations may change; of a claim only its
-size; selectors never. Upstream adds a Go diff to some of these messages; it is left out here.
+Only images, deadlines and additional tolerations of a pod may change, only the size of a claim, and
+never a selector. Upstream adds a Go diff to some of these messages; it is left out here.
 
 Sources: pkg/apis/core/validation (ValidatePodUpdate, ValidatePersistentVolumeClaimUpdate,
 ValidateSecretUpdate, ValidateConfigMapUpdate), pkg/apis/*/validation, v1.37.
@@ -43,9 +43,9 @@ _CLAIM: Final = (
 
 
 def forbidden_changes(kind: Kind, document: Document, old: Object) -> Iterator[Cause]:
-    """Return what an update changes although it may not.
+    """Yield the errors of an update that changes immutable fields.
 
-    ``old`` may have been loaded as it was given; its spelling then counts for nothing.
+    ``old`` may have been loaded in another spelling; differences of spelling are ignored.
     """
     if any(_causes(kind, document, old)):
         yield from _causes(kind, document, _spelled_out(kind, old))
@@ -100,7 +100,7 @@ def _names(spec: Object, group: str) -> list[Any]:
 
 
 def _lasting(spec: Object, before: Object) -> dict[str, Any]:
-    """Return what of a pod's spec may not change, ``before`` being the spec as it was."""
+    """Return the immutable fields of a pod's spec; ``before`` is the previous spec."""
     mutable = {"activeDeadlineSeconds", "tolerations", "containers", "initContainers"}
     mutable |= {"ephemeralContainers", "schedulingGates", "priority", "preemptionPolicy"}
     if before.get("schedulingGates"):
@@ -151,7 +151,7 @@ def _claim(claim: Object, old: Object) -> Iterator[Cause]:
     for spec in (now, before):
         spec.pop("volumeAttributesClassName", None)
         spec["resources"] = {**(spec.get("resources") or {}), "requests": {}}
-    if "volumeName" not in before:  # binding a claim names its volume
+    if "volumeName" not in before:  # binding a claim sets its volume
         now.pop("volumeName", None)
     if now != before:
         yield forbidden_field("spec", _CLAIM)

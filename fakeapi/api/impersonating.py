@@ -1,7 +1,7 @@
-"""Impersonation: acting as somebody else, by the ``Impersonate-*`` headers.
+"""Impersonation: acting as another user, by the ``Impersonate-*`` headers.
 
-Who acts for another must be allowed the verb ``impersonate`` on the user (or service account), on
-each group, uid and extra value.
+The requesting user needs the verb ``impersonate`` on the user (or service account), and on each
+group, UID and extra value.
 
 Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation.
 """
@@ -28,7 +28,7 @@ _EXTRA: Final = "extra-"
 
 
 def read_impersonation(headers: Iterable[tuple[str, str]]) -> User | None:
-    """Return whom a request's headers name, or None; raises StatusError (400)."""
+    """Return the user that a request's headers impersonate, or None; raise StatusError (400)."""
     found: dict[str, list[str]] = {}
     for name, value in headers:
         key = name.lower()
@@ -49,14 +49,14 @@ def read_impersonation(headers: Iterable[tuple[str, str]]) -> User | None:
 
 
 def check_impersonation(authorizer: Authorizer, user: User, whom: User) -> None:
-    """Check that ``user`` may act as ``whom``; raises StatusError (403)."""
+    """Check that ``user`` may impersonate the other user; raise StatusError (403)."""
     for attributes in _claims(user, whom):
         if authorizer.reason(attributes) is None:
             raise forbidden_request(attributes)
 
 
 def service_account_of(name: str) -> tuple[str, str] | None:
-    """Split a service account's user name into namespace and name; None if it is no such name."""
+    """Return namespace and name of a service account's user name; None for other names."""
     if not name.startswith(SERVICE_ACCOUNT):
         return None
     namespace, colon, account = name.removeprefix(SERVICE_ACCOUNT).partition(":")
@@ -64,7 +64,7 @@ def service_account_of(name: str) -> tuple[str, str] | None:
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
-    """Return the groups that every service account of a namespace is in."""
+    """Return the groups of every service account of a namespace."""
     return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}"
 
 
@@ -80,7 +80,7 @@ def _groups(name: str, given: list[str]) -> Iterator[str]:
 
 
 def _claims(user: User, whom: User) -> Iterator[Attributes]:
-    """Return what must be allowed, one by one."""
+    """Yield the operations that must be allowed."""
     account = service_account_of(whom.name)
     granted = set(service_account_groups(account[0])) if account else set()
     if account:
@@ -107,7 +107,7 @@ def _claims(user: User, whom: User) -> Iterator[Attributes]:
 
 
 def _nameless(uid: str, groups: list[str], extra: Mapping[str, tuple[str, ...]]) -> str:
-    """Word the refusal as upstream does, which prints a Go value."""
+    """Return upstream's message, which contains a Go value."""
     listed = f"[]string{{{_quoted(groups)}}}" if groups else "[]string(nil)"
     pairs = ", ".join(f'"{key}":[]string{{{_quoted(extra[key])}}}' for key in sorted(extra))
     mapped = f"map[string][]string{{{pairs}}}" if extra else "map[string][]string(nil)"

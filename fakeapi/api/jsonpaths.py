@@ -1,4 +1,4 @@
-"""JSONPath, as printer columns use it: where in an object something is.
+"""JSONPath, as used by printer columns.
 
     .spec.size   .metadata.labels['a.b/c']   .items[0].name   .items[-1]   .items[1:3]
     .items[*].name   ..image   .conditions[?(@.type=="Ready")].status
@@ -32,12 +32,12 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 class JsonPathError(ValueError):
-    """A text is no JSONPath."""
+    """A text is not a valid JSONPath."""
 
 
 @lru_cache(maxsize=4096)
 def compile_path(text: str) -> JsonPath:
-    """Compile a path; raises JsonPathError."""
+    """Compile a path; raise JsonPathError."""
     steps = list(_steps(text))
 
     def find(value: Any) -> list[Any]:

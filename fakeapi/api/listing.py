@@ -1,17 +1,17 @@
-"""Lists: which version of which objects a client sees, whole or in pages.
+"""Lists: versions of objects, whole or in pages.
 
 Versions (``resourceVersion``, ``resourceVersionMatch``):
 
 - unset: the present state;
-- ``0``: any state, so the present one; ``limit`` is then ignored, as upstream's watch cache does;
+- ``0``: any state, here the present one; ``limit`` is then ignored, as upstream's watch cache does;
 - ``N`` NotOlderThan (the default without a limit): the present state, if ``N`` has been reached;
 - ``N`` Exact (the default with a limit): the state at ``N``, or 410 if the history is shorter.
 
-Pages: a continue token names the version of the first page and the key to go on from, so every page
-shows the same state, whatever is written meanwhile. If the history no longer reaches back to that
-version, the answer is 410 with a token that goes on from the same key in the present state.
+Pages: a continue token has the version of the first page and the key to continue from, so every
+page shows the same state, regardless of later writes. If the history no longer reaches back to that
+version, the answer is 410 with a token that continues from the same key in the present state.
 
-A list's items are joined from the bytes that each write encoded; nothing is encoded again.
+The items of a list are joined from the bytes that each write encoded; nothing is encoded again.
 
 Sources: k8s.io/apiserver/pkg/storage (continue.go, etcd3/store.go, cacher), and "Resource versions"
 in the Kubernetes API concepts.
@@ -47,7 +47,7 @@ _TOO_OLD_PAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list at one version; ``remaining`` is None where upstream does not count."""
+    """A page of a list at one version; ``remaining`` is None where upstream does not count."""
 
     version: int
     entries: Sequence[Entry]
@@ -58,7 +58,7 @@ class Page:
 def list_page(
     store: Timeline, kind: Kind, namespace: str, selection: Selection, options: ListOptions
 ) -> Page:
-    """Read one page; raises StatusError (400 bad token, 410 too old, 504 not reached yet)."""
+    """Read one page; raise StatusError (400 bad token, 410 too old, 504 not reached yet)."""
     version, start = _position(store, options)
     candidates = _entries(store, kind, namespace, version, start, options)
     limit = 0 if options.version == "0" and not start else max(options.limit, 0)
@@ -70,7 +70,7 @@ def list_page(
 
 
 def encode_list(kind: Kind, page: Page) -> bytes:
-    """Return the list document."""
+    """Return the encoded list document."""
     metadata: dict[str, str | int] = {"resourceVersion": str(page.version)}
     if page.continue_token:
         metadata["continue"] = page.continue_token
@@ -79,13 +79,13 @@ def encode_list(kind: Kind, page: Page) -> bytes:
     head = f'{{"kind":"{kind.list_kind}","apiVersion":"{kind.api_version}","metadata":'.encode()
     if kind.custom is None:
         items = b",".join([entry.raw for entry in page.entries])
-    else:  # custom resources say in lists, too, what they are
+    else:  # items of custom resources have kind and apiVersion in lists, too
         items = b",".join([kind.head + entry.raw[1:] for entry in page.entries])
     return b"".join((head, orjson.dumps(metadata), b',"items":[', items, b"]}\n"))
 
 
 def encode_object(kind: Kind, entry: Entry) -> bytes:
-    """Return one object's document."""
+    """Return the encoded document of one object."""
     return b"".join((kind.head, entry.raw[1:], b"\n"))
 
 

@@ -1,9 +1,9 @@
-"""Loading: a world as ``kubectl get -o json`` prints it becomes the store's content.
+"""Loading of manifests, as ``kubectl get -o json`` prints them, into the store.
 
-Objects are stored as they are given, status, uid and timestamps included; only their
-resourceVersion is new. An object of the same name is replaced. Either all are stored or none:
-everything is checked first. Namespaces that objects live in but nobody gave are made, since no
-object can be without its own. Custom resources may come with their definitions, in any order.
+Objects are stored as they are, status, UID and timestamps included; only their resourceVersion is
+new. An object of the same name is replaced. Either all objects are stored or none: all are checked
+first. Missing namespaces of objects are created. Custom resources may come with their definitions,
+in any order.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _DEFAULT_NAMESPACE = "default"
 
 
 def parse_documents(body: bytes) -> list[Document]:
-    """Read one object, a ``List`` of any kind, an array, or one of these per line (JSON lines).
+    """Decode one object, a ``List`` of any kind, an array, or one of these per line (JSON lines).
 
-    Raises StatusError (400) if a piece is no JSON or no object.
+    Raise StatusError (400) if a piece is not JSON or not an object.
     """
     try:
         pieces = [read_json(body)]
@@ -47,9 +47,9 @@ def parse_documents(body: bytes) -> list[Document]:
 
 
 def flatten(piece: Any) -> Iterator[Document]:
-    """Return the objects that an object, list document or array stands for.
+    """Yield the objects of an object, list document or array.
 
-    Items of a typed list (``PodList``) may leave out kind and apiVersion, as upstream's do. Raises
+    Items of a typed list (``PodList``) may omit kind and apiVersion, as upstream's do. Raise
     StatusError (400).
     """
     if isinstance(piece, list):
@@ -68,7 +68,10 @@ def flatten(piece: Any) -> Iterator[Document]:
 
 
 def load(registry: Registry, kinds: Kinds, documents: Iterable[Document]) -> int:
-    """Store all documents, taking them over, and count them; raises StatusError (400, 422)."""
+    """Store all documents, and return their number; raise StatusError (400, 422).
+
+    The documents are changed in place.
+    """
     given = list(documents)
     kinds = _with_definitions(kinds, given)
     checked = [_check(kinds, index, document) for index, document in enumerate(given)]
@@ -80,14 +83,14 @@ def load(registry: Registry, kinds: Kinds, documents: Iterable[Document]) -> int
 
 
 def place(registry: Registry, kinds: Kinds, document: Document) -> None:
-    """Store one document, taking it over, wherever it lives; raises StatusError (400, 422)."""
+    """Store one document, which is changed in place; raise StatusError (400, 422)."""
     registry.put(*_check(kinds, 0, document))
 
 
 def remove(registry: Registry, kinds: Kinds, document: Document) -> None:
-    """Remove an object, if it is there, whatever holds it; ``document`` is what it last was.
+    """Remove an object if it exists, ignoring finalizers; ``document`` is its last state.
 
-    Raises StatusError (400, 422).
+    Raise StatusError (400, 422).
     """
     target, document = _check(kinds, 0, document)
     entry = registry.store.get(target.kind, target.key)
@@ -96,9 +99,9 @@ def remove(registry: Registry, kinds: Kinds, document: Document) -> None:
 
 
 def _with_definitions(kinds: Kinds, documents: Iterable[Document]) -> Kinds:
-    """Read the definitions among documents, and give the kinds that there are with them.
+    """Return the kinds, extended by those of the definitions among the documents.
 
-    Raises StatusError (400, 422).
+    Raise StatusError (400, 422).
     """
     resources = []
     for document in documents:
@@ -121,7 +124,7 @@ def _with_definitions(kinds: Kinds, documents: Iterable[Document]) -> Kinds:
 
 
 def ensure_namespace(registry: Registry, name: str) -> None:
-    """Create a namespace unless it is there."""
+    """Create a namespace unless it exists."""
     if registry.store.get(NAMESPACES, name) is None:
         registry.create(Target(NAMESPACES), {"metadata": {"name": name}})
 

@@ -1,22 +1,23 @@
-"""Management below ``/_fakeapi/``: what a real API server has no endpoint for.
+"""The management API below ``/_fakeapi/``: functions that a real API server does not have.
 
-POST reset         drop everything; versions go on, and every watch expires
-POST load          store objects as they are given (see :mod:`fakeapi.api.loading`)
-POST compact       forget the history up to now, or up to ``?resourceVersion=N``
-POST snapshot      save the present, under ``?name=N`` or a new name, which is answered
-POST restore/NAME  bring the objects of a snapshot back; versions go on, and every watch expires
-POST fork[/NAME]   serve a world that goes on from a snapshot, or from now, at the answered ``url``
-POST clock         move the clock (see :mod:`fakeapi.api.timekeeping`), and answer what it shows
-GET  export        everything there is, as one ``List`` that ``load`` brings back
-GET  history       every event that is still known, after ``?since=N``; with ``?kind=K`` the changes
-                   of that kind (of ``?namespace=S`` and ``?name=N``), and what there was ``before``
-GET  requests      the newest requests to the API, oldest first, with what was sent and the faults
-                   that they met
-POST faults        begin a plan of faults (see :mod:`fakeapi.api.faulting`), in place of any other
-GET  faults        the plan, and how often each fault was injected
-DELETE faults      end it, and give what GET would have given
-GET  scheduler/trace     what the scheduler asked extenders, what they said, what it made of that
-DELETE scheduler/trace   forget that, and give what GET would have given
+POST reset         remove all objects; versions continue, and every watch expires
+POST load          store objects as they are (see :mod:`fakeapi.apiserver.registry.manifests`)
+POST compact       drop the history up to now, or up to ``?resourceVersion=N``
+POST snapshot      save the present state as ``?name=N`` or as a new name, which is returned
+POST restore/NAME  restore the objects of a snapshot; versions continue, and every watch expires
+POST fork[/NAME]   serve a world that continues from a snapshot or from now, at the returned ``url``
+POST clock         move the clock (see "Moving a world's clock"), and return its time
+GET  export        all objects, as one ``List`` that ``load`` accepts
+GET  history       every retained event, after ``?since=N``; with ``?kind=K`` the changes of that
+                   kind (of ``?namespace=S`` and ``?name=N``), and the objects ``before`` them
+GET  requests      the newest requests to the API, oldest first, with their bodies and the faults
+                   that were injected
+POST faults        start a fault plan (see :mod:`fakeapi.apiserver.testing.fault_injection`), which
+                   replaces any other
+GET  faults        the fault plan, and how often each fault was injected
+DELETE faults      end the fault plan, and return what GET returns
+GET  scheduler/trace     the scheduler's calls of extenders, their replies, and the results
+DELETE scheduler/trace   clear the trace, and return what GET returns
 """
 
 from __future__ import annotations
@@ -45,22 +46,22 @@ _SCHEDULER: Final = "scheduler"
 
 
 class Exchanges(Protocol):
-    """What a scheduler and its extenders have said to each other."""
+    """The recorded calls between a scheduler and its extenders."""
 
     def documents(self) -> list[dict[str, Any]]:
-        """Return it as JSON has it."""
+        """Return the calls as JSON."""
         ...
 
     def clear(self) -> None:
-        """Forget it."""
+        """Remove all recorded calls."""
         ...
 
 
 class Management:
     """The management endpoints of one API, and the log of its requests.
 
-    ``now_ns`` and ``seed`` are what plans of faults go by; ``exchanges``, a scheduler's, if there
-    may be one.
+    Fault plans use ``now_ns`` and ``seed``. ``exchanges`` is the extender trace of a scheduler, if
+    there is one.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Management:
         }
 
     def handle(self, request: Request) -> Response:
-        """Answer a request below the prefix."""
+        """Serve a request below the prefix."""
         name, argument = _action_and_argument(request)
         if name == _FAULTS:
             return self._answer_faults(request)
@@ -133,7 +134,7 @@ class Management:
         return self._version()
 
     def describe(self, url: str) -> Response:
-        """Say where this world is served, and at which version it is."""
+        """Return the URL that this world is served at, and its version."""
         return _answer({"url": url, "resourceVersion": str(self._api.store.version)})
 
     def _snapshot(self, request: Request) -> Response:
@@ -176,7 +177,7 @@ class Management:
 
 
 def fork_of(request: Request) -> str | None:
-    """Return the snapshot that a request wants to fork ("" is the present), None if it does not."""
+    """Return the snapshot that a request forks ("" is the present); None for other requests."""
     action, argument = _action_and_argument(request)
     return argument if action == "fork" and request.method == "POST" else None
 

@@ -1,7 +1,7 @@
-"""Field managers: in whose name a request writes.
+"""Field managers: the name that a request writes under.
 
-The query says it; an update that does not is attributed to the first part of the User-Agent, up to
-the slash. An apply must say it.
+The query names the field manager. An update without it uses the first part of the User-Agent, up to
+the slash. An apply must name it.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/create.go (managerOrUserAgent),
 k8s.io/apimachinery/pkg/apis/meta/v1/validation.
@@ -24,7 +24,7 @@ _OPTIONS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "Pa
 
 
 def manager_of(request: Request) -> str:
-    """Return the name of the manager who creates, updates or patches; raises StatusError (422)."""
+    """Return the field manager of a create, update or patch; raise StatusError (422)."""
     named = request.query.get(_FIELD, "")
     causes = _faults(named)
     if "force" in request.query and request.method == "PATCH":
@@ -34,7 +34,7 @@ def manager_of(request: Request) -> str:
 
 
 def applier_of(request: Request) -> tuple[str, bool]:
-    """Return the manager who applies, and whether by force; raises StatusError (422)."""
+    """Return the field manager of an apply, and whether it is forced; raise StatusError (422)."""
     named = request.query.get(_FIELD, "")
     missing = [] if named else [required(_FIELD, "is required for apply patch")]
     _check(request, missing + _faults(named))
@@ -60,6 +60,6 @@ def _faults(name: str) -> list[Cause]:
 
 
 def _from_user_agent(agent: str) -> str:
-    """Return the printable characters before the slash, as many as fit."""
+    """Return the printable characters before the slash, truncated to the maximum length."""
     shown = "".join(filter(str.isprintable, agent.partition("/")[0])).encode()
     return shown[:MAX_BYTES].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""What goes into the API and what comes out of it, as plain values without sockets."""
+"""Requests and responses of the API, as plain values without sockets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks, as authentication found it; ``extra`` holds further values by lower-case key."""
+    """An authenticated user; ``extra`` holds further values by lower-case key."""
 
     name: str
     uid: str = ""
@@ -28,15 +28,15 @@ class User:
 _NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 ADMIN: Final = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
-"""Who asks where nobody is asked for credentials."""
+"""The user of requests where no credentials are required."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request; ``path`` is decoded, of a repeated query key the first value counts.
+    """One HTTP request; ``path`` is decoded, and of a repeated query key the first value counts.
 
-    ``impersonated`` is whom the user acts for, as the ``Impersonate-*`` headers say.
-    ``if_none_match`` is the ETag of the copy that the client has.
+    ``impersonated`` is the user of the ``Impersonate-*`` headers. ``if_none_match`` is the ETag of
+    the response that the client has cached.
     """
 
     method: str
@@ -53,7 +53,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One complete HTTP answer; ``headers`` are those beside and instead of the usual ones.
+    """One complete HTTP response; ``headers`` are added to, or replace, the usual ones.
 
     Each of the ``warnings`` becomes a ``Warning`` header.
     """
@@ -66,7 +66,7 @@ class Response:
 
 
 def parse_query(text: str) -> Mapping[str, str]:
-    """Parse a query string; of a repeated key the first value counts, as Go's ``Get`` has it."""
+    """Parse a query string; of a repeated key the first value counts, as in Go's ``Get``."""
     query: dict[str, str] = {}
     for key, value in parse_qsl(text, keep_blank_values=True):
         query.setdefault(key, value)

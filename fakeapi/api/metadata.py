@@ -1,6 +1,6 @@
-"""What every document must be before it is stored: its type, its metadata's shape, its name.
+"""ObjectMeta: checks on every document before it is stored (type, metadata fields, name).
 
-Only what the server itself reads is checked. Of the rest (a pod's spec, say) everything is taken.
+Only fields that the server itself reads are checked. Other fields (a pod's spec, say) are accepted.
 
 Source: k8s.io/apimachinery/pkg/apis/meta/v1 (ObjectMeta) and pkg/api/validation; upstream's decoder
 for the wording of type errors.
@@ -46,7 +46,7 @@ _JSON_TYPES: Final[tuple[tuple[type, str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the server's own values come from; passed in, so that a seed can repeat them.
+    """Functions for the values that the server generates; injected, so a seed can reproduce them.
 
     ``timestamp(s)``: RFC 3339, UTC, whole seconds, of ``s`` seconds from now. ``uid()``: a new UID.
     ``suffix()``: five characters for a generated name. ``now()``: whole seconds since the epoch.
@@ -59,9 +59,9 @@ class Sources:
 
 
 def check_document(kind: Kind, document: Document) -> dict[str, Any]:
-    """Check type and shapes, drop nulls, and give the metadata (the document's own).
+    """Check the types of a document's fields, drop nulls, and return its metadata.
 
-    Raises StatusError (400).
+    Raise StatusError (400).
     """
     check_type(kind, document)
     for name in ("metadata", "spec", "status") if kind.custom is None else ("metadata",):
@@ -84,7 +84,7 @@ def check_document(kind: Kind, document: Document) -> dict[str, Any]:
 
 
 def check_name(kind: Kind, name: str) -> None:
-    """Check the name of an object to be created; raises StatusError (422)."""
+    """Check the name of an object to be created; raise StatusError (422)."""
     if not name:
         cause = Cause(
             "FieldValueRequired",
@@ -99,7 +99,7 @@ def check_name(kind: Kind, name: str) -> None:
 
 
 def check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
-    """Hold the name in a document against the one in the path; raises StatusError (400)."""
+    """Check that the name in a document matches that in the path; raise StatusError (400)."""
     given = metadata.get("name")
     if not given:
         raise bad_request(
@@ -130,13 +130,13 @@ def generated_name(base: str, sources: Sources) -> str:
 
 
 def epoch_seconds(timestamp: Any) -> int | None:
-    """Return a timestamp (RFC 3339, UTC) in whole seconds since the epoch; None if it is none."""
+    """Return an RFC 3339 UTC timestamp in whole seconds since the epoch; None if it is invalid."""
     match = _TIMESTAMP.match(timestamp) if isinstance(timestamp, str) else None
     return timegm(tuple(map(int, match.groups()))) if match else None
 
 
 def check_type(kind: Kind, document: Mapping[str, Any]) -> None:
-    """Refuse a document that says it is of another kind; raises StatusError (400, 422)."""
+    """Check that a document has the given kind and version; raise StatusError (400, 422)."""
     api_version = document.get("apiVersion") or kind.api_version
     if kind.custom is not None:
         _check_custom_type(kind, kind.custom, api_version, document)
@@ -152,7 +152,7 @@ def check_type(kind: Kind, document: Mapping[str, Any]) -> None:
 
 
 def check_named_type(kind: Kind, document: Mapping[str, Any], body: bytes) -> None:
-    """Refuse a body that does not say of which kind it is; built-in kinds know. Raises StatusError.
+    """Check that the body of a custom resource has kind and apiVersion; raise StatusError (400).
 
     Source: Decode in pkg/runtime/serializer/json/json.go of k8s.io/apimachinery, and
     transformDecodeError in pkg/endpoints/handlers/rest.go of k8s.io/apiserver.
@@ -173,7 +173,7 @@ def check_named_type(kind: Kind, document: Mapping[str, Any], body: bytes) -> No
 def _check_custom_type(
     kind: Kind, custom: Custom, api_version: str, document: Mapping[str, Any]
 ) -> None:
-    """Do so for custom resources.
+    """Check kind and version of a custom resource; raise StatusError (400, 422).
 
     Sources: ConvertToVersion in pkg/apiserver/conversion/converter.go, ValidateTypeMeta in
     pkg/registry/customresource/validator.go of k8s.io/apiextensions-apiserver.

@@ -1,4 +1,4 @@
-"""Rules of an object's metadata: owners, labels, annotations, finalizers.
+"""Validation rules of object metadata: owners, labels, annotations, finalizers.
 
 Source: k8s.io/apimachinery/pkg/api/validation/objectmeta.go.
 """
@@ -14,7 +14,7 @@ from policies.naming import wrong_finalizer, wrong_label_key, wrong_label_value
 
 
 def check_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Check owners, finalizers, labels and annotations."""
+    """Yield the errors of owners, finalizers, labels and annotations."""
     yield from check_common_metadata(metadata, path)
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         wrong = wrong_finalizer(finalizer)
@@ -23,7 +23,7 @@ def check_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def check_custom_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Check the metadata of a custom resource, whose finalizers need no domain."""
+    """Yield the errors of a custom resource's metadata; its finalizers need no domain."""
     yield from check_common_metadata(metadata, path)
     for finalizer in metadata.get("finalizers") or ():
         wrong = wrong_label_key(finalizer)
@@ -32,7 +32,7 @@ def check_custom_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Ca
 
 
 def check_common_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Check owners, labels and annotations."""
+    """Yield the errors of owners, labels and annotations."""
     for index, owner in enumerate(metadata.get("ownerReferences") or ()):
         for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
@@ -45,7 +45,7 @@ def check_common_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Ca
 
 
 def check_labels(labels: Mapping[str, str], path: str) -> Iterator[Cause]:
-    """Check keys and values."""
+    """Yield the errors of label keys and values."""
     for key, value in labels.items():
         for text, wrong in ((key, wrong_label_key(key)), (value, wrong_label_value(value))):
             if wrong:

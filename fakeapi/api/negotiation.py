@@ -1,14 +1,14 @@
-"""Content negotiation: in which form a client wants to see an answer.
+"""Content negotiation: the format that a client requests for an answer.
 
-An ``Accept`` header is a list of clauses, each a media type with parameters; the best quality
-``q`` goes first, of equal ones the more particular, then the first. A clause may ask for another
-document than the object's own:
+An ``Accept`` header is a list of clauses, each a media type with parameters. Clauses are ordered by
+quality ``q``, then more specific ones first, then by position. A clause may request another
+document than the object itself:
 
     application/json;as=Table;v=v1;g=meta.k8s.io,application/json      kubectl get
     application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io   a metadata informer
 
-A clause that cannot be served is passed over. Protobuf is offered, as upstream does, but answered
-in JSON: clients go by the answer's Content-Type.
+A clause that cannot be served is skipped. Protobuf is offered, as upstream does, but the answer is
+JSON: clients decode it by its Content-Type.
 
 Sources: k8s.io/apiserver/pkg/endpoints/handlers/negotiation, munnerz/goautoneg.
 """
@@ -40,24 +40,24 @@ _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One media type of an Accept header and its parameters, ``q`` left out."""
+    """One media type of an Accept header with its parameters, without ``q``."""
 
     media_type: str
     parameters: Mapping[str, str]
     quality: float
 
     def asks_for(self) -> tuple[str, str, str]:
-        """Return group, version and kind of the document that is asked for; empty if its own."""
+        """Return group, version and kind of the requested document; empty for the object's own."""
         group, version, kind = (self.parameters.get(name, "") for name in ("g", "v", "as"))
         return group, version, kind
 
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """How an answer is to be written.
+    """The negotiated format of an answer.
 
-    ``shape`` is ``Table``, ``PartialObjectMetadata``, ``PartialObjectMetadataList``, or "" for the
-    objects themselves; ``version`` is the shape's, in meta.k8s.io.
+    ``convert_to`` is ``Table``, ``PartialObjectMetadata``, ``PartialObjectMetadataList``, or "" for
+    the objects themselves; ``version`` is the version of that kind in meta.k8s.io.
     """
 
     media_type: str = JSON
@@ -70,9 +70,9 @@ PLAIN: Final = Representation()
 
 
 def negotiate(request: Request, *offered: str) -> Representation:
-    """Choose how to answer; raises StatusError (406) if the client accepts nothing on offer.
+    """Return the format of the answer; raise StatusError (406) if the client accepts none.
 
-    ``offered`` are the media types on offer, the preferred one first.
+    ``offered`` are the offered media types, the preferred one first.
     """
     usual = len(request.accept) <= _USUAL_LENGTH
     chosen = (_choose_again if usual else _choose)(request.accept, offered)
@@ -97,7 +97,7 @@ _choose_again = lru_cache(maxsize=_REMEMBERED)(_choose)  # clients send the same
 
 
 def matches(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[Clause, str]]:
-    """Return the clauses and the media types that satisfy them, the most wanted first."""
+    """Yield the clauses and the media types that satisfy them, the preferred ones first."""
     for clause in parse_accept(accept):
         for media_type in offered:
             wild = f"{media_type.partition('/')[0]}/*"
@@ -106,7 +106,7 @@ def matches(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[Clause, str
 
 
 def parse_accept(accept: str) -> list[Clause]:
-    """Read an Accept header; an empty one accepts anything."""
+    """Parse an Accept header; an empty one accepts anything."""
     if not accept:
         return [Clause("*/*", {}, 1.0)]
     clauses = [_clause(part) for part in accept.split(",")]
@@ -114,7 +114,7 @@ def parse_accept(accept: str) -> list[Clause]:
 
 
 def is_pretty(request: Request) -> bool:
-    """Return whether the answer is for people's eyes: by ``?pretty``, or by a browser's name."""
+    """Return whether the answer is indented: by ``?pretty``, or by the User-Agent of a browser."""
     asked = request.query.get("pretty", "")
     return asked in _TRUE if asked else request.user_agent.startswith(_FOR_PEOPLE)
 
@@ -134,7 +134,7 @@ def _quality(text: str) -> float:
 
 
 def _shape(clause: Clause, media_type: str) -> str | None:
-    """Return what the clause asks for, "" for the objects themselves, None if it cannot be had."""
+    """Return the kind that the clause requests, "" for the objects, None if it cannot be served."""
     group, version, kind = clause.asks_for()
     if not (group or version or kind):
         return ""
@@ -144,7 +144,7 @@ def _shape(clause: Clause, media_type: str) -> str | None:
 
 
 def _check_known(accept: str, offered: tuple[str, ...]) -> None:
-    """Refuse a header that names no media type on offer, in the words of upstream's router."""
+    """Raise StatusError (406) in the words of upstream's router if no offered type is named."""
     named = {part.partition(";")[0].strip() for part in accept.split(",")}
     if accept and not named.intersection((*offered, "*/*")):
         message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"

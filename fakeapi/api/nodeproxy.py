@@ -1,7 +1,7 @@
-"""The node proxy: what nodes answer below ``/api/v1/nodes/NAME/proxy``.
+"""The node proxy: answers of nodes below ``/api/v1/nodes/NAME/proxy``.
 
-Whoever stands in for kubelets says what they answer to a GET. Without anybody, and for nodes that
-nobody stands in for, the path leads nowhere.
+A component that simulates kubelets registers a handler for GET requests. Without one, and for nodes
+that it does not simulate, the path does not exist.
 
 Source: pkg/registry/core/node/rest/proxy.go.
 """
@@ -18,9 +18,9 @@ from fakeapi.kinds.builtin import NODES
 from fakeapi.store import Store
 
 NodeAnswers = Callable[[str, str, Mapping[str, str]], Response | None]
-"""Gives what a node answers to a path and query; None if nobody stands in for its kubelet.
+"""Returns the answer of a node to a path and query; None if its kubelet is not simulated.
 
-An answer with the status 0 is none: nobody listens at the node's port.
+An answer with the status 0 means that the connection to the node's port is refused.
 """
 
 _PATH: Final = re.compile(r"/api/v1/nodes/(?:https?:)?([^/:]+)(?::\d*)?/proxy(?:/(.*))?")
@@ -28,13 +28,13 @@ _REFUSED: Final = "error trying to reach service: dial tcp {}:10250: connect: co
 
 
 class NodeProxy:
-    """Asks whoever stands in for the kubelets of one server."""
+    """Forwards requests to the simulated kubelets of one server."""
 
     def __init__(self) -> None:
         self._answers: NodeAnswers | None = None
 
     def attend(self, answers: NodeAnswers) -> Callable[[], None]:
-        """Have ``answers`` asked from now on, until the result is called."""
+        """Register the handler for simulated kubelets, until the returned function is called."""
         self._answers = answers
 
         def leave() -> None:
@@ -44,7 +44,7 @@ class NodeProxy:
         return leave
 
     def serve(self, request: Request, store: Store) -> Response | None:
-        """Answer for a node; None if the request is for nobody here. Raises StatusError."""
+        """Return the answer of a node; None if the request is not for one. Raise StatusError."""
         if self._answers is None or request.method != "GET" or "/proxy" not in request.path:
             return None
         asked = _PATH.fullmatch(request.path)

@@ -1,16 +1,16 @@
-"""OpenAPI v3: an index of documents, and one document per group and version.
+"""OpenAPI v3: an index of documents, and one document for each group and version.
 
-``kubectl`` fetches these before it creates or applies anything: from the parameters of the PATCH
-operation of a kind it learns whether the server validates fields, from the schemas how patches
-merge, and what ``explain`` tells. The index gives each document's address with a hash, under which
-a client may keep it for ever.
+``kubectl`` reads these before it creates or applies an object: the parameters of the PATCH
+operation of a kind show whether the server validates fields, the schemas define how patches merge
+and what ``explain`` prints. The index has the address of each document with a hash; a client may
+cache a document at that address for ever.
 
-Documents are put together from the archive on first use and kept as bytes. Kinds without a schema
-are described as objects with any fields.
+Documents are built from the archive on first use and kept as bytes. Kinds without a schema are
+described as objects with any fields.
 
 Version 2 is a document without definitions. ``kubectl`` reads it where version 3 has no answer (a
-``List``, a kind that nobody serves) to check an object on its own, and passes what it does not
-find there; without any document it would give up.
+``List``, a kind that is not served), to check an object itself, and skips the check for kinds that
+it does not find there; without any document it would fail.
 
 Source: k8s.io/kube-openapi/pkg/handler3, k8s.io/apiserver/pkg/endpoints/installer.go.
 """
@@ -44,7 +44,7 @@ Json = dict[str, Any]
 
 
 def serve_openapi(kinds: Kinds, request: Request) -> Response | None:
-    """Answer a GET below ``/openapi``; None if the path is elsewhere."""
+    """Serve a GET below ``/openapi``; return None for other paths."""
     path = request.path.rstrip("/")
     if path == _ROOT:
         return Response(200, _index(kinds), TEXT)
@@ -63,7 +63,7 @@ def serve_openapi(kinds: Kinds, request: Request) -> Response | None:
 
 
 def _old_document(accept: str) -> Response:
-    if _PROTOBUF in accept:  # named with an "@", which no media type may hold, and answered without
+    if _PROTOBUF in accept:  # requested with "@", which no media type can contain; answered without
         return Response(200, _OLD_PROTOBUF, _PROTOBUF.replace("@", "."))
     return Response(200, _OLD_JSON)
 
@@ -90,7 +90,7 @@ def _index(kinds: Kinds) -> bytes:
 
 @lru_cache(maxsize=_MOST_DOCUMENTS)
 def _hash(served: tuple[Kind, ...]) -> str:
-    """Return what changes whenever the document would; cheaper than making the document."""
+    """Return a hash that changes with the document; cheaper than building the document."""
     known = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
     schemas = [dict(k.custom.schema) for k in served if k.custom is not None]
     return sha512(orjson.dumps([fingerprint(), known, schemas])).hexdigest().upper()
@@ -135,7 +135,7 @@ def _list_definition(kind: Kind) -> list[str]:
 
 
 def described(definition: str) -> Json:
-    """Return a definition's schema with its descriptions; raises KeyError."""
+    """Return a definition's schema with its descriptions; raise KeyError."""
     schema = dict(read_schema(definition))
     own, fields = read_description(definition)
     properties = {
@@ -147,7 +147,7 @@ def described(definition: str) -> Json:
 
 
 def _with_default(field: Mapping[str, Any]) -> Json:
-    """Make a bare reference one that can bear a description."""
+    """Return a field whose bare reference is wrapped so that it can have a description."""
     return {"allOf": [dict(field)]} if "$ref" in field else dict(field)
 
 

@@ -1,8 +1,8 @@
-"""The paths of a kind and the operations on them, as OpenAPI v3 describes them.
+"""The paths of a kind and their operations, as OpenAPI v3 describes them.
 
-Clients look for little of this: the PATCH operation of a kind and its ``fieldValidation``
-parameter, the collection's GET, and ``x-kubernetes-group-version-kind``. The rest is there for
-tools that make requests of their own from such a document.
+Clients use little of this: the PATCH operation of a kind and its ``fieldValidation`` parameter, the
+GET of the collection, and ``x-kubernetes-group-version-kind``. The rest is for tools that generate
+requests from such a document.
 
 Source: k8s.io/apiserver/pkg/endpoints/installer.go.
 """
@@ -109,7 +109,7 @@ def _content_of(kind: Kind, verb: str) -> str:
 
 
 def _below(kind: Kind, subresource: Subresource) -> Json:
-    """Return the operations on a subresource; of connections nothing is said about the content."""
+    """Return the operations on a subresource; those of connections have no content type."""
     own = (subresource.group, subresource.version, subresource.kind)
     same = own == (kind.group, kind.version, kind.kind)
     definition = kind.definition if same else ""

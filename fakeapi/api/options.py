@@ -1,4 +1,4 @@
-"""What the query of a list, watch or get says, checked as upstream checks it.
+"""ListOptions: the query of a list, watch or get, with upstream's validation.
 
 Source: k8s.io/apimachinery/pkg/apis/meta/internalversion (defaults.go, validation) and pkg/runtime
 conversion of query parameters.
@@ -37,14 +37,14 @@ class ListOptions:
 
     @property
     def at_least(self) -> int:
-        """The resourceVersion as a number; 0 if unset."""
+        """Return the resourceVersion as a number; 0 if unset."""
         return int(self.version or "0")
 
 
 def parse_list_options(query: Mapping[str, str]) -> ListOptions:
-    """Read and check the options; raises StatusError (400 or 422).
+    """Parse and validate the options; raise StatusError (400 or 422).
 
-    A watch from no version, or from 0, that does not say otherwise, asks for initial events.
+    A watch without a version, or from 0, gets initial events unless it says otherwise.
     """
     options = ListOptions(
         labels=query.get("labelSelector", ""),
@@ -67,7 +67,7 @@ def parse_list_options(query: Mapping[str, str]) -> ListOptions:
 
 
 def parse_version(text: str) -> str:
-    """Check that a resourceVersion is empty or a decimal number; raises StatusError (400)."""
+    """Check that a resourceVersion is empty or a decimal number; raise StatusError (400)."""
     if text and not re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):
         raise bad_request(
             f'resourceVersion: Invalid value: "{text}": '
@@ -77,22 +77,22 @@ def parse_version(text: str) -> str:
 
 
 def parse_integer(text: str) -> int:
-    """Read a number of up to 64 bits; raises StatusError (400)."""
+    """Parse a number of up to 64 bits; raise StatusError (400)."""
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
 
 
 def read_flag(query: Mapping[str, str], name: str) -> bool | None:
-    """Read a boolean as upstream does: only "false" and "0" mean no; None if it is not there."""
+    """Parse a boolean as upstream does: only "false" and "0" are false; None if it is unset."""
     value = query.get(name)
     return None if value is None else value.lower() not in ("false", "0")
 
 
 def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
-    """Return whether a write shall change nothing; raises StatusError (422) for an unknown value.
+    """Return whether a write is a dry run; raise StatusError (422) for an unknown value.
 
-    A delete says so in its body, too: see :mod:`fakeapi.api.deleteoptions`.
+    A delete may request a dry run in its body, too: see :func:`parse_delete_options`.
     """
     value = query.get("dryRun")
     if not value or method not in _WRITE_OPTIONS:
@@ -104,7 +104,7 @@ def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
 
 
 def dry_run_faults(values: Sequence[Any]) -> list[Cause]:
-    """Return the cause if a ``dryRun`` holds anything but ``All``."""
+    """Return an error if ``dryRun`` has another value than ``All``."""
     if all(value == "All" for value in values):
         return []
     listed = orjson.dumps(list(values)).decode()

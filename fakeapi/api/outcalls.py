@@ -1,24 +1,24 @@
-"""Calls to webhooks, in the middle of a pure function.
+"""Webhook calls from within a pure function.
 
-The API is a function from a request to an answer, and waits for nothing. Where it needs to know
-what webhooks say, it *suspends*: it raises :class:`SuspendedError` with the calls, whoever drives
-it (:mod:`fakeapi.webhooks`) makes them, all at once, and then everything is done again, this time
-with the answers at hand. Nothing has been written before; time and dice stand still from attempt to
-attempt, so that the second does what the first did, and goes further.
+The API is a function from a request to an answer, and waits for nothing. Where it needs the answers
+of webhooks, it *suspends*: it raises :class:`CallsPendingError` with the calls. The caller
+(:mod:`fakeapi.apiserver.webhooks.client`) makes them concurrently, and then repeats the whole
+request with the answers. Before that nothing has been written. Time and randomness are repeated
+from attempt to attempt, so the second attempt does the same as the first, and continues.
 
     attempt 1    convert ... suspended: call A
-    attempt 2    convert (A says ...), review ... suspended: calls B and C
-    attempt 3    convert (A says ...), review (B and C say ...), write, answer
+    attempt 2    convert (answer A), review ... suspended: calls B and C
+    attempt 3    convert (answer A), review (answers B and C), write, answer
 
-Why not a generator that goes on where it stopped: while a call is under way others are served, and
-what was read before it may have changed. Doing everything again reads everything again, so a stale
-base is refused, and an object that has moved on is shown anew (another body is another call), as
-upstream does when its storage finds a conflict. What has to be done once only, such as one of
-several deletions, goes through :meth:`Outbox.once`; so does what takes long and reads nothing that
-can change, such as what is made of a body.
+A generator that continues where it stopped would not do: other requests are served during a call,
+and objects that were read before it may have changed. Repeating the request reads everything again,
+so a stale base is rejected, and a changed object is sent again (another body is another call), as
+upstream does when its storage finds a conflict. Steps that must run only once, such as one of
+several deletions, use :meth:`PendingCalls.once`; so do expensive steps that read nothing that can
+change, such as decoding a body.
 
-A *hook*, a function of this process, may stand in for a webhook: a plain one is called on the spot,
-an ``async`` one by the driver.
+A function of this process may replace a webhook: a plain one is called immediately, an ``async``
+one by the caller.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from fakeapi.api.metadata import Sources
 T = TypeVar("T")
 Review = dict[str, Any]
 Hook = Callable[[Review], "Review | Awaitable[Review]"]
-"""Takes a review and gives it answered; raises OutCallError for a call that fails."""
+"""Takes a review and returns it with a response; raises WebhookCallError for a failed call."""
 
 _ANSWER: Final = ("kind", "apiVersion", "response")
 
 MOST_CALLS: Final = 1_000
-"""How many calls one request may make; it would take a loop to make more."""
+"""The maximum number of calls of one request; only a loop would make more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutCall:
-    """A POST of JSON; ``host`` is the name that the certificate must bear ("": the URL's).
+    """A POST of JSON; ``host`` is the name in the certificate ("": the host of the URL).
 
-    A ``hook`` is asked in place of the URL.
+    ``hook`` is a function that is called in place of the URL.
     """
 
     url: str
@@ -59,15 +59,15 @@ class OutCall:
 
 
 class OutCallError(Exception):
-    """A call failed; the words are those of Go's client, without the URL."""
+    """A call failed; the message is that of Go's client, without the URL."""
 
 
 class AnsweredError(OutCallError):
-    """A call was answered by something that is no review; the words are client-go's."""
+    """The answer of a call is not a valid review; the message is that of client-go."""
 
 
 class SuspendedError(Exception):
-    """Nothing goes on until calls have been made."""
+    """The request cannot continue until the calls have been made."""
 
     def __init__(self, calls: Sequence[OutCall]) -> None:
         super().__init__(", ".join(call.url for call in calls))
@@ -76,7 +76,7 @@ class SuspendedError(Exception):
 
 @dataclass(slots=True)
 class Attempts:
-    """What attempts at one request share: answers so far, and what time and dice said."""
+    """State that the attempts at one request share: answers, times and random values."""
 
     answers: dict[OutCall, bytes | OutCallError] = field(default_factory=dict)
     drawn: dict[Hashable, list[tuple[Any, Sequence[Hashable]]]] = field(default_factory=dict)
@@ -84,14 +84,14 @@ class Attempts:
     _order: list[Hashable] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Begin another attempt, in which nothing has been drawn yet."""
+        """Start another attempt."""
         self._used.clear()
         self._order.clear()
 
     def draw(self, what: Hashable, source: Callable[[], T]) -> T:
-        """Return what the last attempt got here, or something new.
+        """Return the value of the previous attempt at this position, or a new one.
 
-        What ``source`` itself has drawn counts as drawn in either case.
+        Values that ``source`` itself requests count as used in either case.
         """
         values = self.drawn.setdefault(what, [])
         position = self._used.get(what, 0)
@@ -108,38 +108,38 @@ class Attempts:
         return value
 
     def _count(self, what: Hashable) -> None:
-        """Note that something has been drawn in this attempt."""
+        """Record the use of a value in this attempt."""
         self._used[what] = self._used.get(what, 0) + 1
         self._order.append(what)
 
 
 class Outbox:
-    """Through which the API asks webhooks."""
+    """Webhook calls of the API, and the answers that have arrived."""
 
     def __init__(self) -> None:
         self._attempts: Attempts | None = None
 
     def attempt(self, attempts: Attempts) -> Outbox:
-        """Begin an attempt that ends with the ``with`` around it; it must not wait for anything."""
+        """Start an attempt, which ends with the ``with`` block; the block must not await."""
         attempts.begin()
         self._attempts = attempts
         return self
 
     def __enter__(self) -> None:
-        """Attempts begin where they are made."""
+        """Do nothing: :meth:`attempt` has started the attempt."""
 
     def __exit__(self, *_failure: object) -> None:
         self._attempts = None
 
     def ask(self, call: OutCall) -> bytes:
-        """Return the answer's body; raises SuspendedError, OutCallError."""
+        """Return the body of the answer; raise CallsPendingError, WebhookCallError."""
         [answer] = self.ask_all([call])
         if isinstance(answer, OutCallError):
             raise answer
         return answer
 
     def ask_all(self, calls: Sequence[OutCall]) -> list[bytes | OutCallError]:
-        """Return the answers' bodies, or what has failed; raises SuspendedError."""
+        """Return the bodies of the answers, or the errors; raise CallsPendingError."""
         answers = [self._answer(call) for call in calls]
         missing = [c for c, answer in zip(calls, answers, strict=True) if answer is None]
         if missing and self._attempts is not None:
@@ -148,11 +148,11 @@ class Outbox:
         return [undriven if answer is None else answer for answer in answers]
 
     def once(self, what: Hashable, act: Callable[[], T]) -> T:
-        """Return what ``act`` gives, done in the first attempt that comes so far."""
+        """Return the result of ``act``, which runs in the first attempt that reaches this point."""
         return act() if self._attempts is None else self._attempts.draw(what, act)
 
     def steady(self, sources: Sources) -> Sources:
-        """Return sources that say the same in all attempts at one request."""
+        """Return sources that return the same values in all attempts at one request."""
         return Sources(
             lambda offset: self.once(offset, lambda: sources.timestamp(offset)),
             lambda: self.once("uid", sources.uid),
@@ -161,7 +161,7 @@ class Outbox:
         )
 
     def _answer(self, call: OutCall) -> bytes | OutCallError | None:
-        """Return what is known of an answer, or what a plain hook says."""
+        """Return the known answer of a call, or that of a plain function."""
         known = None if self._attempts is None else self._attempts.answers.get(call)
         if known is not None or call.hook is None or iscoroutinefunction(call.hook):
             return known
@@ -179,7 +179,7 @@ def _ask(hook: Hook, body: bytes) -> bytes | OutCallError:
 
 
 def told(answer: Any) -> bytes:
-    """Encode what a hook has answered; its question, which many give back, nobody reads again."""
+    """Encode the answer of a function, without the request, which many repeat and none reads."""
     if isinstance(answer, dict):
         answer = {name: answer[name] for name in _ANSWER if name in answer}
     return orjson.dumps(answer)

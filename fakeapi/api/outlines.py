@@ -1,7 +1,8 @@
-"""Outlines: the kind, the metadata and the items of a document, each as the bytes they stand in.
+"""Raw JSON: the kind, metadata and items of a document as undecoded bytes (runtime.RawExtension).
 
-Answers are bytes that were encoded when the objects were written. Whoever needs a part of them cuts
-it out and leaves the rest undecoded, which is ten times faster than parsing whole lists.
+Answers are bytes that were encoded when the objects were written. Code that needs one part of a
+document extracts it and leaves the rest undecoded, which is ten times faster than parsing whole
+lists.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ class Outline(msgspec.Struct, rename={"api_version": "apiVersion"}):
 
     @property
     def is_list(self) -> bool:
-        """Whether this is a list of objects."""
+        """Return whether this is a list of objects."""
         return self.items is not None and self.kind.endswith("List")
 
     @property
     def item_kind(self) -> str:
-        """The kind of the list's objects; an object's own."""
+        """Return the kind of the list's objects, or of the object itself."""
         return self.kind.removesuffix("List") if self.is_list else self.kind
 
 
@@ -44,15 +45,15 @@ _EVENT: Final = msgspec.json.Decoder(EventOutline)
 
 
 def outline(body: bytes | msgspec.Raw) -> Outline:
-    """Return the outline of a document that this server has encoded."""
+    """Return the raw parts of a document that this server has encoded."""
     return _OUTLINE.decode(body)
 
 
 def outline_event(line: bytes) -> EventOutline:
-    """Return the outline of a watch's line."""
+    """Return the raw parts of a line of a watch."""
     return _EVENT.decode(line)
 
 
 def event_line(event_type: str, shown: bytes) -> bytes:
-    """Return a watch's line that shows an object."""
+    """Return the line of a watch for an encoded object."""
     return b"".join((b'{"type":"', event_type.encode(), b'","object":', shown.rstrip(), b"}\n"))

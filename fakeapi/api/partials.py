@@ -1,4 +1,4 @@
-"""Objects by their metadata alone, for clients that need no more of them (garbage collectors).
+"""PartialObjectMetadata: metadata only, for clients such as garbage collectors.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/response.go (asPartialObjectMetadata).
 """
@@ -12,7 +12,7 @@ from fakeapi.api.outlines import event_line, outline, outline_event
 
 
 def partial_object(body: bytes, version: str) -> bytes:
-    """Return the metadata of one object; a Status stays. Raises StatusError (406) for a list."""
+    """Return the metadata of one object; keep a Status. Raise StatusError (406) for a list."""
     whole = outline(body)
     if whole.kind == "Status":
         return body
@@ -22,7 +22,7 @@ def partial_object(body: bytes, version: str) -> bytes:
 
 
 def partial_list(body: bytes, version: str) -> bytes:
-    """Return the metadata of a list's objects; a Status stays. Raises StatusError (406)."""
+    """Return the metadata of a list's objects; keep a Status. Raise StatusError (406)."""
     whole = outline(body)
     if whole.kind == "Status":
         return body
@@ -34,13 +34,13 @@ def partial_list(body: bytes, version: str) -> bytes:
 
 
 def partial_event(line: bytes, version: str) -> bytes:
-    """Return a watch's line with the metadata of its object; a line with a Status stays."""
+    """Return a line of a watch with the metadata of its object; keep a line with a Status."""
     event = outline_event(line)
     return event_line(event.type, partial_object(bytes(event.object), version))
 
 
 def bare(metadata: msgspec.Raw, version: str) -> bytes:
-    """Return the document that holds an object's metadata and nothing else."""
+    """Return the PartialObjectMetadata document of an object's metadata."""
     return b"".join((_head("PartialObjectMetadata", version), bytes(metadata), b"}"))
 
 

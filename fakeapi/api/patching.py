@@ -1,12 +1,12 @@
 """Patches: three media types, each a function from a document and a patch to a new document.
 
-- ``application/merge-patch+json`` (RFC 7386): maps merge, null deletes, all else replaces.
+- ``application/merge-patch+json`` (RFC 7386): maps merge, null deletes, other values replace.
 - ``application/json-patch+json`` (RFC 6902): operations in order, all or none.
-- ``application/strategic-merge-patch+json``: see :mod:`fakeapi.api.strategic`.
+- ``application/strategic-merge-patch+json``: see :func:`strategic_merge`.
 
-Server-side apply is no patch of this sort (:mod:`fakeapi.api.managedfields`). Limits as upstream:
-10,000 JSON patch operations, and what ``copy`` operations copy may not exceed the size of a request
-body (a few nested copies could otherwise fill any memory).
+Server-side apply is not a patch of this kind (:mod:`fakeapi.apiserver.managedfields`). Limits are
+upstream's: 10,000 JSON patch operations, and ``copy`` operations may not copy more than the size of
+a request body (a few nested copies could otherwise exhaust the memory).
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -31,17 +31,17 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 CUSTOM_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, "application/apply-patch+yaml")
-"""What custom resources take: nobody knows how their lists merge."""
+"""Patch types of custom resources: without a Go type, the merge keys of lists are unknown."""
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
 
 def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) -> Document:
-    """Return the patched document; parts of ``document`` may be reused in it.
+    """Return the patched document; it may share parts with ``document``.
 
-    Raises StatusError: 415 unknown patch type, 400 malformed patch, 413 too much of it, 422 it does
-    not apply.
+    Raise StatusError: 415 unknown patch type, 400 malformed patch, 413 patch too large, 422 patch
+    does not apply.
     """
     patch_type = media_type(content_type)
     accepted = PATCH_TYPES if kind.custom is None else CUSTOM_PATCH_TYPES
@@ -75,9 +75,9 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """Return a document with a JSON patch; what is not changed may be shared with it.
+    """Apply a JSON patch; the result may share unchanged parts with the document.
 
-    Raises StatusError (400, 413, 422).
+    Raise StatusError (400, 413, 422).
     """
     if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
         raise bad_request("error decoding patch: expected a list of operations")
@@ -108,14 +108,14 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
                 document, ours = orjson.loads(orjson.dumps(document)), True
             changed = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
         document = changed
-    check_depth(document)  # operations may nest deeper than any body can; a TypeError says so
+    check_depth(document)  # operations may nest deeper than any body: raises a TypeError
     return document
 
 
 def _with_member(document: Any, operation: Mapping[str, Any]) -> Document | None:
-    """Do the commonest operation, one that sets a member of a map in maps; None if it is none.
+    """Apply an operation that sets a member of a map in maps; return None for other operations.
 
-    Only the maps on the way are copied.
+    This is the most common operation. Only the maps on the path are copied.
     """
     path = operation.get("path")
     if operation.get("op") not in ("add", "replace") or not isinstance(path, str):

@@ -1,7 +1,7 @@
-"""Paths: which objects a URL names.
+"""Request paths: the objects that a URL names.
 
     /api/v1/pods                                 all pods
-    /api/v1/namespaces/default/pods              one namespace's pods
+    /api/v1/namespaces/default/pods              the pods of one namespace
     /apis/apps/v1/namespaces/x/replicasets/web   one object
     /api/v1/namespaces/x/pods/web/status         its subresource
     /api/v1/namespaces/x                         a namespace (and /status its subresource)
@@ -21,7 +21,7 @@ _ITEM_DEPTH = 3
 
 
 def group_version_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
-    """Split a path into group, version and what stands below; None if it is no such path."""
+    """Split a path into group, version and the remaining steps; return None for other paths."""
     match path.strip("/").split("/"):
         case ["api", version, *rest]:
             return "", version, tuple(rest)
@@ -31,9 +31,9 @@ def group_version_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def find_target(kinds: Kinds, group: str, version: str, rest: Sequence[str]) -> Target | None:
-    """Return what the path below a group and version names; None if it names nothing.
+    """Return the target of the path below a group and version; None if there is none.
 
-    Raises StatusError (404) for a subresource that custom resources do not have.
+    Raise StatusError (404) for a subresource that a custom resource does not have.
     """
     namespace, below = _split_namespace(kinds, group, version, rest)
     plural, name, subresource = (*below, "", "", "")[:_ITEM_DEPTH]

@@ -1,7 +1,7 @@
-"""Plans: where in the documents of a kind there is anything to do, found once from its type.
+"""Field walks: the places of a kind's documents that have rules, found once from its type.
 
-A plan follows the structs of a type and holds what is to be done at each, but only the ways that
-lead somewhere, so that a document is not searched where nothing can be found.
+A field walk follows the structs of a type and holds the rules of each. It contains only paths that
+lead to a rule, so other parts of a document are not visited.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ S = TypeVar("S")
 
 @dataclass(slots=True)
 class Plan(Generic[S]):
-    """What to do at one object, step by step, and the fields under which to go on."""
+    """The rules of one object, and the fields to visit below it."""
 
     steps: list[S] = field(default_factory=list)
     objects: list[tuple[str, Plan[S]]] = field(default_factory=list)
@@ -33,17 +33,17 @@ class Plan(Generic[S]):
 def plan_of(
     kind: Kind, steps_at: Callable[[str], list[S]], fields: Collection[str] | None = None
 ) -> Plan[S]:
-    """Make the plan of a kind.
+    """Return the field walk of a kind.
 
-    ``steps_at`` gives the steps at a definition, which is named as upstream's without the common
-    prefix (``core.v1.PodSpec``). ``fields`` limits the plan to what is below these of the object.
+    ``rules_at`` returns the rules of a definition, by upstream's name without the common prefix
+    (``core.v1.PodSpec``). ``fields`` limits the field walk to these top-level fields.
     """
     shape = schema_of(kind)
     if not isinstance(shape, Struct):
         return Plan()
     plans: dict[str, Plan[S]] = {}
     root = _Planner(steps_at, plans).root(shape, shape.fields if fields is None else fields)
-    for _ in plans:  # a way may turn out to lead nowhere only after another has been cut off
+    for _ in plans:  # removing one empty path may leave another one empty
         for each in (root, *plans.values()):
             each.objects = [(name, below) for name, below in each.objects if below]
             each.lists = [(name, below) for name, below in each.lists if below]
@@ -62,7 +62,7 @@ class _Planner(Generic[S]):
 
     def _struct(self, shape: Struct) -> Plan[S]:
         known = self.plans.get(shape.name)
-        if known is None:  # known before it is filled: a type may contain itself
+        if known is None:  # registered before it is filled: a type may contain itself
             known = self.plans[shape.name] = self._empty(shape)
             self._go_on(known, shape, shape.fields)
         return known

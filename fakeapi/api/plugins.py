@@ -1,18 +1,19 @@
-"""Admission that only makes sense beside a controller, and is switched on with it.
+"""Admission plugins that depend on a controller, and are enabled with it.
 
-    plugin                with the part      on create
-    ServiceAccount        serviceaccounts    a pod gets an account, which must be there, and the
-                                             volume with the account's token
-    TaintNodesByCondition nodelifecycle      a node gets the taint node.kubernetes.io/not-ready
+    plugin                with the component   on create
+    ServiceAccount        serviceaccounts      a pod gets a service account, which must exist, and
+                                               the volume with its token
+    TaintNodesByCondition nodelifecycle        a node gets the taint node.kubernetes.io/not-ready
 
-Without the controllers the first would refuse every pod, and nobody would take off what the second
-puts on; so a server without them has neither, as test servers usually have it.
+Without the controllers the first plugin would reject every pod, and no component would remove the
+taint of the second; a server without the controllers therefore has neither, as test servers usually
+do.
 
-A pod that is faster than the controller, which makes the account ``default`` of a new namespace, is
-kept waiting upstream, for a second or two. Here nobody waits: the account is made on the spot.
+A pod that is created before the controller has created the ``default`` account of a new namespace
+waits a second or two upstream. Here the plugin creates the account immediately.
 
-The token's volume is what upstream projects since 1.22: a token for 3607 seconds, the cluster's
-certificate and the namespace. Nothing mounts it here, but clients see it.
+The volume is the projected one that upstream uses since 1.22: a token for 3607 seconds, the
+cluster's certificate and the namespace. It is never mounted here, but clients see it.
 
 Source: kubernetes/plugin/pkg/admission/serviceaccount/admission.go,
 plugin/pkg/admission/nodetaint/admission.go.
@@ -42,7 +43,7 @@ _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedul
 def give_account(
     objects: Objects, kind: Kind, namespace: str, document: Document, sources: Sources
 ) -> None:
-    """Return a new pod its account, and the account's token; raises StatusError (403)."""
+    """Set the service account of a new pod and its token volume; raise StatusError (403)."""
     annotations = document["metadata"].get("annotations") or {}
     if kind is not PODS or _MIRROR in annotations:
         return
@@ -67,7 +68,7 @@ def give_account(
 def taint_new_node(
     _objects: Objects, kind: Kind, _namespace: str, document: Document, _sources: Sources
 ) -> None:
-    """Mark a new node as not ready, until its kubelet says otherwise."""
+    """Taint a new node as not ready, until its kubelet reports that it is ready."""
     if kind is not NODES:
         return
     spec = document.setdefault("spec", {})
@@ -81,7 +82,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "serviceaccounts": give_account,
     "nodelifecycle": taint_new_node,
 }
-"""Which part of the control plane brings which plugin."""
+"""The admission plugin of each component that has one."""
 
 
 def _make_default(objects: Objects, namespace: str, sources: Sources) -> Entry:

@@ -1,4 +1,4 @@
-"""The rules of pods, asked of a pod that nobody stores: of a template with a patch in it."""
+"""Validation of a pod that is not stored, such as a template with a patch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SPEC: Final = "spec."
 
 
 def pod_spec_faults(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Return what is wrong in a pod's spec: the field without ``spec.``, the sort, and the rule.
+    """Yield the errors of a pod's spec: the field without ``spec.``, the type, and the rule.
 
-    A pod whose fields have wrong types breaks one rule, of no field in particular.
+    A pod whose fields have wrong types yields one error, without a field.
     """
     document = {"metadata": {}, "spec": {}, **deepcopy(dict(pod))}
     try:

@@ -1,7 +1,7 @@
-"""Priorities: a pod's class becomes a number when the pod is created, and stays it.
+"""Priority admission: sets a pod's priority from its PriorityClass on create.
 
-The two classes of the system are there from the start. Without a class a pod gets the global
-default; without one of these, priority 0.
+The two system classes always exist. A pod without a class gets the global default class, or, if
+there is none, priority 0.
 
 Source: kubernetes/plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/{helpers.go,
 validation}.
@@ -35,7 +35,7 @@ _SYSTEM_PURPOSE: Final = {
 
 
 def system_priority_classes() -> list[Document]:
-    """Return the classes that every cluster has."""
+    """Return the PriorityClasses of every cluster."""
     return [
         {
             "metadata": {"name": name},
@@ -48,7 +48,7 @@ def system_priority_classes() -> list[Document]:
 
 
 def admit_pod(objects: Objects, kind: Kind, document: Document) -> None:
-    """Write class, priority and preemption policy into a new pod; raises StatusError (403)."""
+    """Set class, priority and preemption policy of a new pod; raise StatusError (403)."""
     spec = document.setdefault("spec", {})
     found = _class_of(objects, kind, document)
     if name := (found.get("metadata") or {}).get("name"):
@@ -62,7 +62,7 @@ def admit_pod(objects: Objects, kind: Kind, document: Document) -> None:
 def keep_pod_priority(
     _objects: Objects, _kind: Kind, document: Document, old: Mapping[str, Any]
 ) -> None:
-    """Carry over what admission wrote, if an update leaves it out."""
+    """Keep the fields that admission has set, if an update omits them."""
     before = old.get("spec") or {}
     for name in ("priority", "preemptionPolicy"):
         spec = document.setdefault("spec", {})
@@ -71,12 +71,12 @@ def keep_pod_priority(
 
 
 def admit_priority_class(objects: Objects, kind: Kind, document: Document) -> None:
-    """Refuse (403) a second global default."""
+    """Raise StatusError (403) for a second global default."""
     _admit_default(objects, kind, document, "")
 
 
 def check_priority_class(_objects: Objects, kind: Kind, document: Document) -> None:
-    """Refuse (422) values and names that are the system's."""
+    """Raise StatusError (422) for values and names that are reserved for the system."""
     name, value = document["metadata"].get("name", ""), document.get("value", 0)
     causes = []
     if name.startswith("system-"):
@@ -96,7 +96,7 @@ def check_priority_class(_objects: Objects, kind: Kind, document: Document) -> N
 def check_priority_class_update(
     objects: Objects, kind: Kind, document: Document, old: Mapping[str, Any]
 ) -> None:
-    """Refuse another value (422), another policy (422), and a second global default (403)."""
+    """Raise StatusError for a new value or policy (422), or a second global default (403)."""
     name = old["metadata"]["name"]
     _admit_default(objects, kind, document, name)
     causes = []
@@ -122,7 +122,7 @@ def _class_of(objects: Objects, kind: Kind, document: Document) -> Mapping[str, 
 
 
 def _default_class(objects: Objects) -> Document | None:
-    """Return the global default; of several (loaded ones may be) the one of the least value."""
+    """Return the global default; of several (by loading) the one with the lowest value."""
     marked = [e for e in objects.entries(PRIORITY_CLASSES) if b'"globalDefault":true' in e.raw]
     defaults = [d for entry in marked if (d := entry.document()).get("globalDefault") is True]
     return min(defaults, key=lambda document: int(document.get("value", 0)), default=None)

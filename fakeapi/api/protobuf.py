@@ -1,14 +1,14 @@
-r"""Protobuf request bodies, as Go clients send them, read into documents.
+r"""Protobuf request bodies of Go clients, decoded into documents.
 
-A body is the four bytes ``k8s\0`` and an envelope (``runtime.Unknown``) that names the document's
-kind and holds its message:
+A body is the four bytes ``k8s\0`` and an envelope (``runtime.Unknown``) with the kind of the
+document and its message:
 
     message         = *(key value)        key = number << 3 | wire type, as a varint
     wire type 0     a varint              integers (two's complement of 64 bits), bools
     wire type 1, 5  eight or four bytes   doubles; nothing else
     wire type 2     length, bytes         strings, bytes, messages, maps (key 1, value 2)
 
-Fields that the table does not know are passed over, as protobuf has it.
+Unknown fields are skipped, as protobuf requires.
 
 Sources: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, the encoding of protobuf.dev, and the
 JSON forms of metav1.Time, resource.Quantity and intstr.IntOrString.
@@ -37,11 +37,11 @@ _EPOCH_DAYS: Final = 719_468  # days from 0000-03-01 to 1970-01-01
 
 
 class ProtobufError(ValueError):
-    """Bytes that are no message of the kind they should be."""
+    """Bytes are not a valid message of the expected kind."""
 
 
 def read_protobuf(body: bytes) -> Document:
-    """Return the document in a body; raises StatusError (400)."""
+    """Return the document of a body; raise StatusError (400)."""
     if not body.startswith(PREFIX):
         why = f"provided data does not appear to be a protobuf message, expected prefix {_shown()}"
         raise _unrecognized(why, body)
@@ -72,7 +72,7 @@ def _unrecognized(why: str, body: bytes) -> StatusError:
 
 
 def _envelope(data: bytes) -> tuple[str, str, bytes]:
-    """Return apiVersion, kind and the message's bytes."""
+    """Return apiVersion, kind and the bytes of the message."""
     api_version, kind, raw = "", "", b""
     for number, value in _fields(data):
         if number == 1:
@@ -113,7 +113,7 @@ def _add(document: Document, field: WireField, value: int | bytes) -> None:
 
 
 def _elements(code: str, reference: str, value: int | bytes) -> list[Any]:
-    """Return what one occurrence of a list's field adds: an element, or packed numbers."""
+    """Return the elements of one occurrence of a list field: one element, or packed numbers."""
     if code in "io" and isinstance(value, bytes):
         numbers, position = [], 0
         while position < len(value):
@@ -134,7 +134,7 @@ def _value(code: str, reference: str, value: int | bytes) -> Any:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Return a message's fields as they come: numbers as integers, everything else as bytes."""
+    """Yield the fields of a message in order: numbers as integers, other values as bytes."""
     position, end = 0, len(data)
     while position < end:
         key, position = _varint(data, position)
@@ -223,7 +223,7 @@ def _moment(data: bytes, fraction: Callable[[int], str]) -> str | None:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day, counting years from March, so that a leap day comes last."""
+    """Return year, month and day; years are counted from March, so a leap day comes last."""
     era, day_of_era = divmod(days + _EPOCH_DAYS, _ERA_DAYS)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365
@@ -235,7 +235,7 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 
 def _duration(data: bytes) -> str:
-    """Return nanoseconds as Go writes a duration of whole seconds; fractions in seconds."""
+    """Return nanoseconds in Go's notation of durations; fractions are written in seconds."""
     nanos = _number(dict(_fields(data)), 1)
     sign, rest = ("-", -nanos) if nanos < 0 else ("", nanos)
     whole, fraction = divmod(rest, 10**9)

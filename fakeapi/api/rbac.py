@@ -1,8 +1,8 @@
-"""RBAC: the roles and bindings in the store say who may do what.
+"""The RBAC authorizer: decides by the roles and bindings in the store.
 
-A binding gives its subjects (users, groups, service accounts) the rules of a role: a
-ClusterRoleBinding everywhere, a RoleBinding in its own namespace. Whoever is in ``system:masters``
-may do everything. A role that does not exist gives nothing.
+A binding grants the rules of a role to its subjects (users, groups, service accounts): a
+ClusterRoleBinding everywhere, a RoleBinding in its own namespace. Members of ``system:masters`` may
+do everything. A role that does not exist grants nothing.
 
 Sources: kubernetes/plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go,
 pkg/apis/rbac/v1/evaluation_helpers.go.
@@ -28,7 +28,7 @@ Rule = Mapping[str, Any]
 
 
 class RbacAuthorizer:
-    """Goes by the roles and bindings among ``objects``."""
+    """Authorizes by the roles and bindings among ``objects``."""
 
     def __init__(self, objects: Objects, kinds: Kinds) -> None:
         self._objects = objects
@@ -36,7 +36,7 @@ class RbacAuthorizer:
         self._decoded: dict[bytes, Document] = {}
 
     def reason(self, attributes: Attributes) -> str | None:
-        """Return the binding that allows it, or None."""
+        """Return the binding that allows the operation, or None."""
         if MASTERS in attributes.user.groups:
             return ""
         for why, rule in self._rules(attributes.user, attributes.namespace):
@@ -45,7 +45,7 @@ class RbacAuthorizer:
         return None
 
     def rules(self, user: User, namespace: str) -> Rules:
-        """Return the rules of all that is bound to the user."""
+        """Return the rules of all roles that are bound to the user."""
         found = [rule for _, rule in self._rules(user, namespace)]
         return Rules(
             [_part(r, _RESOURCE_PARTS) for r in found if r.get("resources")],
@@ -84,7 +84,7 @@ class RbacAuthorizer:
         return self._kinds.at(_GROUP, "v1", plural)
 
     def _read(self, entry: Entry) -> Document:
-        """Decode an entry, once."""
+        """Return the decoded document of an entry, from a cache."""
         found = self._decoded.get(entry.raw)
         if found is None:
             if len(self._decoded) >= _SEEN:

@@ -1,7 +1,7 @@
-"""The roles that a cluster with RBAC has from the start, as far as clients count on them.
+"""Bootstrap policy: the roles that a cluster with RBAC has from the start.
 
-``cluster-admin`` for the masters; what everybody needs to look around (discovery, the health
-endpoints) and to ask what they may do.
+Only those that clients rely on: ``cluster-admin`` for ``system:masters``, and the roles for
+discovery, the health endpoints and self reviews of access.
 
 Source: kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
 """

@@ -1,7 +1,7 @@
-"""Reading: a document becomes what its kind holds of it, in place.
+"""Typed documents: a document is reduced to the fields of its kind, in place.
 
-Built-in kinds are read by their Go structs (:mod:`fakeapi.api.decoding`), custom resources by the
-schema of their definition, the schemas in a definition by both.
+Built-in kinds are decoded by their Go structs (:mod:`fakeapi.apiserver.wire.struct_decoder`),
+custom resources by the schema of their definition, and the schemas in a definition by both.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from fakeapi.store import Document
 
 
 def read_document(kind: Kind, document: Document) -> tuple[str, ...]:
-    """Keep of a document what its kind has, and give the paths of the rest.
+    """Drop the fields that the kind does not have, and return their paths.
 
-    Raises MismatchError.
+    Raise StructDecodeError.
     """
     if kind.custom is not None:
         return tuple(compiled(kind.custom).read(document))

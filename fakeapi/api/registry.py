@@ -1,9 +1,9 @@
-"""The registry: reads and writes of objects by name, each write checked and completed.
+"""The registry: reads and writes of objects by name; each write is defaulted and validated.
 
-A write either changes the store by exactly one event or changes nothing and raises
-:class:`StatusError`. An update that changes nothing writes nothing, as upstream.
+A write either changes the store by exactly one event, or changes nothing and raises
+:class:`StatusError`. An update that changes nothing is not written, as upstream.
 
-A registry over a :class:`Rehearsal` gives the same answers and writes nothing.
+A registry over a :class:`DryRunStore` returns the same answers and writes nothing.
 
 Source: k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
@@ -67,9 +67,9 @@ _NAME_ATTEMPTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names: a collection (no name), an object, or a subresource of one.
+    """The target of a path: a collection (no name), an object, or a subresource of one.
 
-    ``namespace`` is "" for cluster-wide kinds, and for a collection over all namespaces.
+    ``namespace`` is "" for cluster-scoped kinds, and for a collection over all namespaces.
     """
 
     kind: Kind
@@ -79,22 +79,22 @@ class Target:
 
     @property
     def key(self) -> str:
-        """The object's key in the store."""
+        """Return the object's key in the store."""
         return f"{self.namespace}/{self.name}" if self.kind.namespaced else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What became of a delete: the object's last or present state, and whether it is gone."""
+    """The result of a delete: the object's last or present state, and whether it is removed."""
 
     entry: Entry
     gone: bool
 
 
 class Registry:
-    """Objects of one store, with the server's own values taken from ``sources``.
+    """The objects of one store; ``sources`` returns the values that the server generates.
 
-    ``plugins`` are what admission does beside what it always does.
+    ``plugins`` are admission plugins in addition to the built-in ones.
     """
 
     def __init__(self, store: Objects, sources: Sources) -> None:
@@ -105,13 +105,13 @@ class Registry:
         self._reviewers: Reviewers | None = None
 
     def written_by(self, manager: str | None) -> Registry:
-        """Return the same registry, with writes attributed to a field manager; None to nobody."""
+        """Return a registry whose writes have a field manager; None: no field manager."""
         attributed = self._twin()
         attributed._manager = manager  # noqa: SLF001 (its own kind)
         return attributed
 
     def reviewed_by(self, reviewers: Reviewers | None) -> Registry:
-        """Return the same registry, with writes that must pass a request's webhooks."""
+        """Return a registry whose writes must pass the webhooks of a request."""
         reviewed = self._twin()
         reviewed._reviewers = reviewers  # noqa: SLF001 (its own kind)
         return reviewed
@@ -123,20 +123,21 @@ class Registry:
         return rehearsal
 
     def get(self, target: Target) -> Entry:
-        """Return the newest entry; raises StatusError (404)."""
+        """Return the newest entry; raise StatusError (404)."""
         entry = self.store.get(target.kind, target.key)
         if entry is None:
             raise not_found(target.kind, target.name)
         return entry
 
     def create(self, target: Target, document: Document) -> Entry:
-        """Create an object in the target's collection; raises StatusError."""
+        """Create an object in the target's collection; raise StatusError."""
         return self.create_drafted(target, self.draft(target, document))
 
     def draft(self, target: Target, document: Document) -> Document:
-        """Return a new object as admission is to see it; raises StatusError.
+        """Return a new object in the state before admission; raise StatusError.
 
-        That depends on nothing that is stored, only on the arguments, the manager and the time.
+        The result does not depend on stored objects, only on the arguments, the manager and the
+        time.
         """
         kind = target.kind
         metadata = check_document(kind, document)
@@ -150,7 +151,7 @@ class Registry:
         return document
 
     def create_drafted(self, target: Target, document: Document) -> Entry:
-        """Create what has been drafted; raises StatusError."""
+        """Create an object that :meth:`draft` returned; raise StatusError."""
         kind = target.kind
         document = self._admitted(target, document, None)
         metadata = check_document(kind, document)
@@ -169,9 +170,9 @@ class Registry:
         return self._create(named, document)
 
     def update(self, target: Target, document: Document) -> Entry:
-        """Replace an object, or its status if the target says so; raises StatusError.
+        """Replace an object, or the subresource of the target; raise StatusError.
 
-        The write must be based on the newest version, if it says on which it is based.
+        If the document has a resourceVersion, it must be the newest one.
         """
         metadata = check_document(target.kind, document)
         creates = target.kind.create_on_update and not target.subresource
@@ -184,7 +185,7 @@ class Registry:
         return self.change(target, lambda _old: document)
 
     def change(self, target: Target, change: Change) -> Entry:
-        """Write what ``change`` makes of the present document; raises StatusError."""
+        """Replace the present document by the result of ``change``; raise StatusError."""
         entry = self.get(target)
         old = entry.document()
         header = {"kind": target.kind.kind, "apiVersion": target.kind.api_version}
@@ -209,9 +210,9 @@ class Registry:
         return self._write(target, document, old, entry.version)
 
     def apply(self, target: Target, config: Configuration) -> tuple[Entry, bool]:
-        """Apply a configuration in the manager's name; raises StatusError.
+        """Apply a configuration for the field manager; raise StatusError.
 
-        Gives the object, and whether it was created.
+        Return the object, and whether it was created.
         """
         kind, unattributed = target.kind, self.written_by(None)
         writer = self._writer(self._manager or "", target.subresource)
@@ -223,7 +224,7 @@ class Registry:
         return unattributed.change(target, lambda old: _applied(kind, old, config, writer)), False
 
     def delete(self, target: Target, options: DeleteOptions) -> Deletion:
-        """Delete an object, or mark it to be deleted; raises StatusError."""
+        """Delete an object, or mark it as being deleted; raise StatusError."""
         kind = self.store.stored(target.kind)
         target = replace(target, kind=kind)
         entry = self.get(target)
@@ -239,10 +240,10 @@ class Registry:
         return Deletion(entry, gone=step.ends)
 
     def put(self, target: Target, document: Document) -> Entry:
-        """Store an object as it is given, status, uid and all, in place of any before it.
+        """Store an object as it is, status and UID included, and replace an existing one.
 
-        ``document`` has passed ``check_document``; a missing uid or creationTimestamp is filled in,
-        and so are the finalizers that every object of its kind has until it goes.
+        ``document`` has passed ``check_document``. A missing uid or creationTimestamp is set, and
+        so are the finalizers that every object of the kind has until it is deleted.
         """
         metadata = document["metadata"]
         if target.kind.first_spec_finalizers and "deletionTimestamp" not in metadata:
@@ -257,13 +258,13 @@ class Registry:
         return self.store.update(target.kind, target.key, document, present.version)
 
     def _twin(self) -> Registry:
-        """Return a copy that shares everything; ``copy.copy`` takes ten times as long."""
+        """Return a copy that shares all attributes; ``copy.copy`` is ten times slower."""
         twin = Registry.__new__(Registry)
         twin.__dict__.update(self.__dict__)
         return twin
 
     def _admitted(self, target: Target, document: Document, old: Document | None) -> Document:
-        """Return a document as admission leaves it, webhooks included."""
+        """Return a document after admission, webhooks included."""
 
         def plugins(document: Document) -> None:
             self._admit(target, document, old)
@@ -316,7 +317,7 @@ class Registry:
         if "deletionTimestamp" in document["metadata"] and may_vanish(target.kind, document):
             last = Rehearsal(self.store).update(target.kind, target.key, dict(document), base)
             self.store.delete(target.kind, target.key, document, base)
-            return last  # unlike the event it bears the version that was there before
+            return last  # unlike the event, it has the previous version
         return self.store.update(target.kind, target.key, document, base)
 
     def _check_update(self, target: Target, document: Document, old: Document) -> None:
@@ -339,7 +340,7 @@ class Registry:
 
 
 def _check_uid(target: Target, metadata: Mapping[str, Any], present: str) -> None:
-    """Refuse (409) a replacement that was meant for an earlier object of this name."""
+    """Raise StatusError (409) if a replacement is meant for an earlier object of this name."""
     uid = metadata.get("uid")
     if uid and uid != present:
         why = precondition_failed("UID", uid, present)
@@ -347,7 +348,7 @@ def _check_uid(target: Target, metadata: Mapping[str, Any], present: str) -> Non
 
 
 def _applied(kind: Kind, live: Document, config: Configuration, writer: Writer) -> Document:
-    """Return the object after an apply, as its type holds it."""
+    """Return the object after an apply, decoded by its type."""
     document = apply(kind, live, config, writer)
     try:
         read_document(kind, document)

@@ -1,8 +1,8 @@
-"""Rehearsing: a write carried out on paper (``dryRun=All``).
+"""Dry run: a write without effect (``dryRun=All``).
 
-A rehearsal stands in for the store. It refuses what the store would refuse and gives the entries
-that the store would give, but writes nothing: no event, no version is used. What it gives bears the
-version of the object as it stands; an object that would be new bears none.
+A DryRunStore replaces the store. It raises the errors and returns the entries that the store would,
+but writes nothing: no event, no new version. A returned entry has the present version of the
+object; a new object has none.
 
 Source: k8s.io/apiserver/pkg/registry/generic/registry/dryrun.go.
 """
@@ -25,19 +25,19 @@ from fakeapi.store import (
 
 
 class Objects(Protocol):
-    """What the registry needs of a store; for each method's rules see :class:`Store`."""
+    """The store interface of the registry; for the rules of each method see :class:`Store`."""
 
     @property
     def version(self) -> int:
-        """The number of the last write."""
+        """Return the version of the last write."""
         ...
 
     def stored(self, kind: Kind) -> Kind:
-        """Return the kind in which objects of a kind are stored."""
+        """Return the stored kind of a kind."""
         ...
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Return the newest entry under ``key``."""
+        """Return the newest entry at ``key``."""
         ...
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
@@ -58,11 +58,11 @@ class Objects(Protocol):
 
 
 class Timeline(Protocol):
-    """What lists and watches need of a store; for each method's rules see :class:`Store`."""
+    """The store interface of lists and watches; for the rules of each method see :class:`Store`."""
 
     @property
     def version(self) -> int:
-        """The number of the last write."""
+        """Return the version of the last write."""
         ...
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
@@ -72,7 +72,7 @@ class Timeline(Protocol):
     def entries_at(
         self, kind: Kind, version: int, namespace: str = "", start: str = ""
     ) -> Sequence[Entry]:
-        """Return the entries as they were at ``version``."""
+        """Return the entries at ``version``."""
         ...
 
     def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
@@ -80,31 +80,31 @@ class Timeline(Protocol):
         ...
 
     def listen(self, kind: Kind, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called after each write of ``kind``."""
+        """Call ``wake`` after each write of ``kind``, until the returned function is called."""
         ...
 
     def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Return entries in the form of a kind."""
+        """Return entries in the version of a kind."""
         ...
 
 
 class Rehearsal:
-    """The objects of a store, which it leaves alone."""
+    """A store for dry runs: reads from ``objects``, and writes nothing."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     @property
     def version(self) -> int:
-        """The number of the last write, which was none of these."""
+        """Return the version of the last write; dry runs do not count."""
         return self._objects.version
 
     def stored(self, kind: Kind) -> Kind:
-        """Return the kind in which objects of a kind are stored."""
+        """Return the stored kind of a kind."""
         return self._objects.stored(kind)
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Return the newest entry under ``key``."""
+        """Return the newest entry at ``key``."""
         return self._objects.get(kind, key)
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
@@ -112,14 +112,14 @@ class Rehearsal:
         return self._objects.entries(kind, namespace, start)
 
     def create(self, kind: Kind, key: str, document: Document) -> Entry:
-        """Return what would be stored; raises AlreadyExistsError."""
+        """Return the entry that would be stored; raise AlreadyExistsError."""
         if self.get(kind, key) is not None:
             raise AlreadyExistsError(key)
         document["metadata"].pop("resourceVersion", None)
         return encode_entry(kind, key, 0, document)
 
     def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Return what would be stored; raises MissingError, StaleError."""
+        """Return the entry that would be stored; raise NotFoundError, ConflictError."""
         present = self.get(kind, key)
         if present is None:
             raise MissingError(key)
@@ -129,5 +129,5 @@ class Rehearsal:
         return encode_entry(kind, key, base, document)
 
     def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Return what would be the last state; raises MissingError, StaleError."""
+        """Return the last state of the object; raise NotFoundError, ConflictError."""
         return self.update(kind, key, document, base)

@@ -1,4 +1,4 @@
-"""Which release of Kubernetes the server says it is; clients choose their behaviour by it.
+"""The version of Kubernetes that the server reports; clients adapt their behaviour to it.
 
 Source: k8s.io/apimachinery/pkg/version.
 """
@@ -18,12 +18,12 @@ class ReleaseError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release by its full name, such as ``v1.37.0``."""
+    """A version by its full name, such as ``v1.37.0``."""
 
     name: str = "v1.37.0"
 
     def document(self) -> dict[str, Any]:
-        """Return what ``/version`` answers. Raises ReleaseError."""
+        """Return the document of ``/version``; raise ServerVersionError."""
         match = _FORM.fullmatch(self.name)
         if match is None:
             raise ReleaseError(f"{self.name!r} is not a release; expected one such as v1.37.0")

@@ -1,24 +1,25 @@
-"""Renewals: heartbeats, which need not go the whole way again.
+"""Heartbeats: a fast path for writes that repeat an earlier write with new times.
 
 A kubelet renews its Lease every ten seconds, and the times in its Node's conditions every five
-minutes. In a large cluster hardly anything else is written, and each of these writes is like the
-one before it but for times. What the whole way (decoding, defaults, owners of fields, validation;
-:mod:`fakeapi.api.registry`) has once made of such a write is *learned*, and filled in from then on:
+minutes. In a large cluster these are nearly all writes, and each equals the previous one except for
+times. The result of the normal write path for such a write (decoding, defaults, field ownership,
+validation; :mod:`fakeapi.apiserver.registry.generic_registry`) is *learned*, and later writes only
+fill in the new values:
 
     stored   … "resourceVersion":"7" … "time":"…:00Z" … "renewTime":"…:00.000000Z" …
     sent     the same, with                             "renewTime":"…:10.000000Z"
     stored   … "resourceVersion":"9" … "time":"…:10Z" … "renewTime":"…:10.000000Z" …
 
-It is learned only from a write that changed the *beat*, a time that is stored as it was sent, and
-nothing else: between the states before and after it there is no other difference but the version
-and the time of the writer's entry in managedFields (the last one, where it stays). The whole way
-never looks into these three, but to see that the version is the newest, that the beat has changed,
-and how entries are ordered by time. So the next request of the same form, by the same client, upon
-what this one has left, comes to the same form again. Clients that want to see anything but the
-object as it is (a Table, YAML, indentation) are not learned from.
+A write is learned only if it changed the *heartbeat time*, which is stored as it was sent, and
+nothing else: the states before and after it differ only in the version and in the time of the
+writer's entry in managedFields (the last one, and its position is unchanged). The normal write path
+uses these three values only to check that the version is the newest and that the heartbeat time has
+changed, and to order entries by time. The next request of the same shape, by the same client, for
+the object in the state that this write left, therefore has a result of the same shape. Requests for
+another representation (a Table, YAML, indentation) are not learned.
 
-Whatever is otherwise goes the whole way, which is the specification: nothing here decides anything,
-and tests hold both ways against each other.
+Other requests use the normal write path, which is the specification: this module decides nothing,
+and tests compare both paths.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from fakeapi.store import Document, Entry, StaleError, Store
 REMEMBERED: Final = 50_000
 
 _BEAT: Final = re.compile(
-    rb"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{6})?Z"  # whatever kind of time it is
+    rb"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{6})?Z"  # any of the time formats
 )
 _VERSION, _TIME, _BEATEN = (f"\ue000{name}\ue000" for name in ("version", "time", "beat"))
 _MARKS: Final = tuple(mark.encode() for mark in (_VERSION, _TIME, _BEATEN))
@@ -48,14 +49,14 @@ _BEAT_AT: Final = 2
 _CUT: Final = re.compile(b"(" + b"|".join(_MARKS) + b")")
 
 Values = tuple[bytes, bytes, bytes]
-"""What differs from renewal to renewal: version, time (b"" without managedFields), and beat."""
+"""The values of a heartbeat: version, time (b"" without managedFields), and heartbeat time."""
 
 
 class Form:
-    """JSON with marks in place of values; forms are equal if their marks and their rest are."""
+    """JSON with placeholders for values; equal if its placeholders and its other bytes are."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        pieces = _CUT.split(orjson.dumps(document))  # every second one is a mark
+        pieces = _CUT.split(orjson.dumps(document))  # every second one is a placeholder
         self._marks = tuple(_MARKS.index(mark) for mark in pieces[1::2])
         self._format = b"%b".join(literal.replace(b"%", b"%%") for literal in pieces[::2])
         before = self._marks.index(_BEAT_AT) if _BEAT_AT in self._marks else 0
@@ -71,11 +72,14 @@ class Form:
         return hash((self._marks, self._format))
 
     def fill(self, values: Values) -> bytes:
-        """Put values in place of the marks."""
+        """Return the JSON with values in place of the placeholders."""
         return self._format % tuple([values[mark] for mark in self._marks])
 
     def beat_of(self, body: bytes, known: Values) -> bytes | None:
-        """Return the beat of a body that has this form, and else the known values; None if not."""
+        """Return the heartbeat time of a body that has this shape and the other known values.
+
+        Return None for other bodies.
+        """
         begin = self._begin + sum([len(known[mark]) for mark in self._marks_before])
         beat = body[begin : begin + len(known[_BEAT_AT])]
         if _BEAT.fullmatch(beat) is None:
@@ -85,9 +89,9 @@ class Form:
 
 @dataclass(slots=True)
 class _Known:
-    """What has been learned of a path; of no use once something else than ``entry`` is stored.
+    """The learned heartbeat of a path; invalid once another entry than ``entry`` is stored.
 
-    ``asked`` is how the requests are made, and by whom; ``sent`` and ``stored`` are their forms.
+    ``signature`` describes the requests and their client; ``sent`` and ``stored`` are their shapes.
     """
 
     entry: Entry
@@ -98,9 +102,9 @@ class _Known:
 
 
 class Renewals:
-    """The heartbeats that have been learned, of one store; ``timestamp`` gives the server's time.
+    """The learned heartbeats of one store; ``timestamp`` returns the server's time.
 
-    At most ``REMEMBERED`` paths are known at a time.
+    At most ``MAX_HEARTBEATS`` paths are kept.
     """
 
     def __init__(self, store: Store, timestamp: Callable[[int], str]) -> None:
@@ -109,7 +113,7 @@ class Renewals:
         self._known: dict[str, _Known] = {}
 
     def answer(self, request: Request) -> Response | None:
-        """Carry out a renewal and give the answer; None if the request has to go the whole way."""
+        """Serve a heartbeat; return None if the request needs the normal write path."""
         known = self._known.get(request.path)
         if known is None or request.query or known.asked != _asked(request):
             return None
@@ -128,7 +132,7 @@ class Renewals:
         return Response(200, encode_object(known.entry.kind, known.entry))
 
     def learn(self, request: Request, write: Write) -> None:
-        """Look at a write that went the whole way, and remember it if it was a renewal."""
+        """Learn from a write of the normal write path, if it was a heartbeat."""
         kind = (request.method, request.content_type, write.target.kind.resource)
         heartbeat = _HEARTBEATS.get((*kind, write.target.subresource))
         if heartbeat is None or request.query or negotiate(request, *OFFERED) != PLAIN:
@@ -143,7 +147,7 @@ class Renewals:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write: of what, by which field manager, and what was stored before and after it."""
+    """A write: its target, its field manager, and the entries before and after it."""
 
     target: Target
     manager: str
@@ -153,22 +157,22 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class _Heartbeat:
-    """Where beats stand: under ``name`` in the objects that ``holders`` gives.
+    """A kind of heartbeat: the time is the field ``name`` of the objects that ``holders`` returns.
 
-    It gets a document, and the one that was sent.
+    ``holders`` takes a document and the one that was sent.
     """
 
     name: str
     holders: Callable[[Document, Document], Sequence[Any]]
 
     def beat(self, document: Document, sent: Document) -> str:
-        """Return the beat of a document; "" if there is none, or more than one."""
+        """Return the heartbeat time of a document; "" if there is none, or more than one."""
         found = self.beats(document, sent)
         [beat] = found if len(found) == 1 else [""]
         return beat if _BEAT.fullmatch(beat.encode()) else ""
 
     def beats(self, document: Document, sent: Document) -> set[str]:
-        """Return all beats of a document."""
+        """Return all heartbeat times of a document."""
         return {str(each.get(self.name)) for each in self.holders(document, sent)}
 
 
@@ -177,7 +181,7 @@ def _spec(document: Document, _sent: Document) -> Sequence[Any]:
 
 
 def _conditions(document: Document, sent: Document) -> Sequence[Any]:
-    """Return the conditions of which the sent document speaks."""
+    """Return the conditions of the types that the sent document has."""
     told = [each.get("type") for each in (sent.get("status") or {}).get("conditions") or ()]
     conditions = (document.get("status") or {}).get("conditions") or ()
     return [each for each in conditions if each.get("type") in told]
@@ -194,14 +198,14 @@ def _asked(request: Request) -> tuple[str, ...]:
 
 
 def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | None:
-    """Return what there is to be learned from a write; None if it changed anything else."""
+    """Return the heartbeat learned from a write; None if the write changed anything else."""
     sent = orjson.loads(request.body)
     before, after = write.before.document(), write.after.document()
     beat = heartbeat.beat(sent, sent)
     if not beat or beat != heartbeat.beat(after, sent) or not _agree(sent, before):
         return None
     if beat in heartbeat.beats(before, sent):
-        return None  # who owns what was not changed is another matter
+        return None  # the ownership of an unchanged field follows other rules
     ours, theirs = _last_entry(before, write), _last_entry(after, write)
     if ours is None or theirs is None:
         return None
@@ -223,13 +227,13 @@ def _values(entry: Entry, manager: Mapping[str, Any], beat: str) -> Values:
 
 
 def _agree(sent: Document, before: Document) -> bool:
-    """Return whether what was sent has the stored managedFields, or none."""
+    """Return whether the sent document has the stored managedFields, or none."""
     entries = (sent.get("metadata") or {}).get("managedFields")
     return entries is None or entries == before["metadata"].get("managedFields")
 
 
 def _last_entry(document: Document, write: Write) -> dict[str, Any] | None:
-    """Return the last entry of managedFields if it is the writer's; {} if there are no entries."""
+    """Return the last managedFields entry if it is the writer's; {} without entries; else None."""
     entries = (document.get("metadata") or {}).get("managedFields")
     if not entries:
         return {}
@@ -241,7 +245,7 @@ def _last_entry(document: Document, write: Write) -> dict[str, Any] | None:
 def _form(
     heartbeat: _Heartbeat, write: Write, document: Document, sent: Document, values: Values
 ) -> Form:
-    """Mark the values in a document, and cut it there; the document is marked in place."""
+    """Return the shape of a document with placeholders for the values; changes it in place."""
     metadata = document.get("metadata") or {}
     if metadata.get("resourceVersion") == values[0].decode():
         metadata["resourceVersion"] = _VERSION

@@ -1,6 +1,6 @@
-"""The newest requests to an API, with what was sent: what a test asks about its client afterwards.
+"""The request log: the newest requests to an API, with their bodies, for assertions in tests.
 
-The log keeps so many requests, and so many bytes of bodies; what is older goes.
+The number of requests and the total size of the bodies are limited; the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ REMEMBERED_BYTES: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """One request to the API as it was answered; ``query`` as it was sent.
+    """One answered request to the API; ``query`` is as it was sent.
 
-    ``status`` is what the API said, or 0 if it was never asked; ``fault`` what was injected;
-    ``body`` what was sent (JSON if the record comes from another process).
+    ``status`` is the API's, or 0 if the request did not reach it; ``fault`` is the injected fault;
+    ``body`` is as it was sent (JSON if the record comes from another process).
     """
 
     method: str
@@ -40,16 +40,16 @@ class RequestRecord:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> RequestRecord:
-        """Read what :meth:`document` gives."""
+        """Return the record of a document that :meth:`document` returned."""
         asked = document["method"], document["path"], document["query"]
         told = document["userAgent"], document["status"], document.get("fault", "")
         body = orjson.dumps(document["body"]) if "body" in document else b""
         return cls(*asked, *told, document.get("contentType", ""), body)
 
     def sent(self) -> Any:
-        """Parse the body, be it JSON, YAML or protobuf; None if there is none.
+        """Return the decoded body (JSON, YAML or protobuf); None if there is none.
 
-        Raises StatusError (400) if it cannot be read.
+        Raise StatusError (400) if it cannot be decoded.
         """
         if not self.body:
             return None
@@ -59,7 +59,7 @@ class RequestRecord:
         return read(self.body)
 
     def document(self) -> dict[str, Any]:
-        """Return the record as JSON; a body that cannot be read as text."""
+        """Return the record as JSON; a body that cannot be decoded becomes text."""
         told: dict[str, Any] = {
             "method": self.method,
             "path": self.path,
@@ -81,14 +81,14 @@ class RequestRecord:
 
 
 class RequestLog:
-    """Records in the order of their answers, oldest first."""
+    """Records in the order of their responses, oldest first."""
 
     def __init__(self) -> None:
         self._records: deque[RequestRecord] = deque()
         self._bytes = 0
 
     def append(self, record: RequestRecord) -> None:
-        """Add the newest record, and let go what is too much."""
+        """Append a record, and drop the oldest ones that exceed the limits."""
         self._records.append(record)
         self._bytes += len(record.body)
         while len(self._records) > REMEMBERED_REQUESTS or self._bytes > REMEMBERED_BYTES:

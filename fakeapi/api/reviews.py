@@ -1,8 +1,8 @@
-"""Reviews: questions in the form of objects, answered at once and stored nowhere.
+"""Access reviews: objects that are answered on create and not stored.
 
-Who am I (SelfSubjectReview), whose is this token (TokenReview), may I or may they do this
-(SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview), what may I do at all
-(SelfSubjectRulesReview).
+SelfSubjectReview returns the user of the request, TokenReview the user of a token.
+SelfSubjectAccessReview, SubjectAccessReview and LocalSubjectAccessReview return whether a user may
+perform an operation, SelfSubjectRulesReview all that the user may do.
 
 Sources: pkg/registry/{authentication,authorization}, pkg/apis/authorization/validation.
 """
@@ -25,7 +25,7 @@ _ALLOWED: Final = "exactly one of nonResourceAttributes or resourceAttributes mu
 
 
 def review_self(call: Call) -> Response:
-    """Tell who asks."""
+    """Return the user of the request."""
     review = _read(call)
     created = {**review["metadata"], "creationTimestamp": call.services.sources.timestamp(0)}
     status = {"userInfo": _user_info(call.user)}
@@ -33,7 +33,7 @@ def review_self(call: Call) -> Response:
 
 
 def review_token(call: Call) -> Response:
-    """Tell whose a token is."""
+    """Return the user of a token."""
     review = _read(call)
     token = review["spec"].get("token")
     if not token or not isinstance(token, str):
@@ -47,19 +47,19 @@ def review_token(call: Call) -> Response:
 
 
 def review_own_access(call: Call) -> Response:
-    """Return whether who asks may do something."""
+    """Return whether the user of the request may perform an operation."""
     review = _read(call)
     return _judged(call, review, call.user)
 
 
 def review_access(call: Call) -> Response:
-    """Return whether somebody may do something."""
+    """Return whether a given user may perform an operation."""
     review = _read(call)
     return _judged(call, review, _subject(review["spec"]))
 
 
 def review_local_access(call: Call) -> Response:
-    """Return whether somebody may do something in one namespace."""
+    """Return whether a given user may perform an operation in one namespace."""
     review = _read(call)
     namespace = call.target.namespace
     asked = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
@@ -71,7 +71,7 @@ def review_local_access(call: Call) -> Response:
 
 
 def review_rules(call: Call) -> Response:
-    """Tell all that who asks may do in a namespace."""
+    """Return all that the user of the request may do in a namespace."""
     review = _read(call)
     namespace = review["spec"].get("namespace")
     if not namespace:
@@ -86,7 +86,7 @@ def review_rules(call: Call) -> Response:
 
 
 def _read(call: Call) -> Document:
-    """Read the review; its spec is there, and its metadata as good as empty."""
+    """Return the review of a request's body, with a spec, after a check of its namespace."""
     review = read_admitted(call, call.target.kind)
     metadata = review["metadata"]
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
@@ -154,7 +154,7 @@ def _answered(call: Call, review: Document, status: Document) -> Response:
 
 
 def _invalid(field: str, value: str, why: str) -> StatusError:
-    """Word a refusal as upstream does, which forgets the kind."""
+    """Return a 422 Invalid without a kind, as upstream does."""
     cause = Cause("FieldValueInvalid", f"Invalid value: {value}: {why}", field)
     return invalid(".authorization.k8s.io", "", [cause])
 

@@ -1,6 +1,7 @@
-"""Rules of validation on several fields of one object, wherever it stands in a document.
+"""Validation rules on several fields of one object, wherever it occurs in a document.
 
-By definition (without the prefix ``io.k8s.api.``); each gives its faults in upstream's words.
+They are listed by definition (without the prefix ``io.k8s.api.``); each yields errors in upstream's
+words.
 
 Source: pkg/apis/*/validation/validation.go, v1.37.
 """
@@ -118,7 +119,7 @@ _PERCENT: Final = (
 
 
 def _go_struct(fields: Object) -> Shown:
-    """Show a struct of upstream's internal types, whose fields begin with capitals."""
+    """Format a struct of upstream's internal types, whose fields begin with capitals."""
     shown = {f"{name[0].upper()}{name[1:]}": value for name, value in fields.items()}
     return Shown(orjson.dumps(shown).decode())
 

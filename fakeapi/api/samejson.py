@@ -1,4 +1,4 @@
-"""When two values are the same JSON."""
+"""Equality of JSON values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import orjson
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON (unlike ``==``, for which 1 and true are one)."""
+    """Return whether two values are the same JSON (for ``==``, in contrast, 1 equals true)."""
     return bool(one == other) and _canonical(one) == _canonical(other)
 
 

@@ -1,7 +1,7 @@
-r"""Label and field selectors as query strings spell them.
+r"""Label and field selectors of a query.
 
-How label selectors are read stands in :mod:`policies.selector_texts`. A field selector knows only
-``=``, ``==`` and ``!=``; its values may escape ``\``, ``,`` and ``=`` by a backslash.
+:mod:`policies.kubernetes.selectors` parses label selectors. A field selector supports only ``=``,
+``==`` and ``!=``; its values may escape ``\``, ``,`` and ``=`` by a backslash.
 
 Source: k8s.io/apimachinery/pkg/fields/selector.go.
 """
@@ -22,20 +22,20 @@ _FIELD_TERM = re.compile(r"((?:[^\\!=]|\\.)*?)(!=|==|=)((?:[^\\]|\\.)*)", re.DOT
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """One test of one selectable field, by its place in the kind's fields."""
+    """One requirement on a selectable field; ``index`` is its position in the kind's fields."""
 
     index: int
     value: str
     equal: bool
 
     def matches(self, entry: Entry) -> bool:
-        """Return whether the entry passes."""
+        """Return whether the entry matches."""
         return (entry.fields[self.index] == self.value) is self.equal
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which entries of a kind a request is about; an empty one is about all."""
+    """The entries of a kind that a request selects; an empty one selects all."""
 
     labels: LabelSelector = field(default_factory=LabelSelector)
     fields: tuple[FieldRequirement, ...] = ()
@@ -44,7 +44,7 @@ class Selection:
         return bool(self.labels.requirements or self.fields)
 
     def matches(self, entry: Entry) -> bool:
-        """Return whether the entry passes every requirement."""
+        """Return whether the entry matches every requirement."""
         return all(f.matches(entry) for f in self.fields) and self.labels.matches(entry.labels)
 
     def name(self) -> str | None:
@@ -53,12 +53,12 @@ class Selection:
 
 
 def parse_selection(kind: Kind, labels: str, fields: str) -> Selection:
-    """Compile both selectors of a request; raises StatusError (400) naming the part at fault."""
+    """Compile both selectors of a request; raise StatusError (400) that names the invalid part."""
     return Selection(parse_label_selector(labels), _parse_field_selector(kind, fields))
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """Compile a label selector; raises StatusError (400)."""
+    """Compile a label selector; raise StatusError (400)."""
     try:
         return selector_texts.parse_label_selector(text)
     except SelectorError as error:

@@ -1,7 +1,7 @@
-"""Saved worlds by name: to go back to, or to begin another one from.
+"""Snapshots: saved worlds by name, to restore or to fork.
 
-A saved world is a fork of the store (see :mod:`fakeapi.store`), so saving costs next to nothing and
-a saved world holds only what has changed since.
+A snapshot is a fork of the store (:mod:`fakeapi.apiserver.store.object_store`), so saving costs
+next to nothing, and a snapshot holds only what has changed since.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fakeapi.store import Store
 
 
 class Snapshots:
-    """The saved states of one API's store."""
+    """The snapshots of one API's store."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -20,7 +20,10 @@ class Snapshots:
         self._unnamed = 0
 
     def save(self, name: str = "") -> str:
-        """Save the present under ``name`` (or a new one), in place of any before it; give it."""
+        """Save the present state under ``name`` (or a new one), and return the name.
+
+        An existing snapshot of that name is replaced.
+        """
         if not name:
             self._unnamed += 1
             name = f"snapshot-{self._unnamed}"
@@ -28,11 +31,11 @@ class Snapshots:
         return name
 
     def restore(self, name: str) -> None:
-        """Bring back the objects of a saved world; raises StatusError (404)."""
+        """Restore the objects of a snapshot; raise StatusError (404)."""
         self._api.store.restore(self._find(name))
 
     def fork(self, name: str = "") -> Store:
-        """Return a store that goes on from a saved world, or from now; raises StatusError (404)."""
+        """Return a store that continues from a snapshot, or from now; raise StatusError (404)."""
         return self._find(name).fork() if name else self._api.store.fork()
 
     def _find(self, name: str) -> Store:

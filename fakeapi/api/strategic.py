@@ -1,7 +1,8 @@
-"""Strategic merge patches of any kind: which lists have keys is said by its structural type.
+"""Strategic merge patches of any kind, by its structural type.
 
-How they merge stands in :mod:`extender.kube.strategic`, what types there are in
-:mod:`fakeapi.kinds.types`; what a type does not know merges as in a JSON merge patch.
+:mod:`extender.kube.decoders.strategic_merge_patch` implements the merge, and
+:mod:`fakeapi.apiserver.kinds.structural_types` has the types. Fields that a type does not know
+merge as in a JSON merge patch.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fakeapi.kinds.types import UNTYPED, ListType, Struct, Type, child, schema_o
 def strategic_merge(
     kind: Kind, document: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return ``document`` with ``patch`` merged in; raises StatusError (400) if it is malformed."""
+    """Return ``document`` with ``patch`` merged in; raise StatusError (400) if it is malformed."""
     try:
         return strategic.strategic_merge(TYPES, schema_of(kind), document, patch)
     except PatchError as error:
@@ -27,7 +28,7 @@ def strategic_merge(
 
 
 class _Types:
-    """What structural types say of merging."""
+    """Merge rules of structural types."""
 
     def child(self, shape: Type, key: str) -> Type:
         return child(shape, key)

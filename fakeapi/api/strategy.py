@@ -1,12 +1,12 @@
-"""What the server itself puts into an object when it is created, updated or has its status updated.
+"""Create and update strategies: fields that the server sets or keeps.
 
-    write             from the client              from the server, or kept as it was
+    write             from the client              from the server, or kept as before
     create            metadata, spec               uid, creationTimestamp, generation 1, status
     update            metadata, spec               identity, deletion, status
     update of status  metadata but owners, status  identity, deletion, owners, spec
                       (of a custom resource: the status only)
 
-``metadata.generation`` counts changes of the spec, for kinds that have it. Of a kind whose
+``metadata.generation`` counts changes of the spec, for kinds that have it. For a kind whose
 ``first_status`` is None (nodes), create keeps the client's status.
 
 Source: k8s.io/apiserver/pkg/registry/rest (create.go, update.go) and the strategies of the kinds.
@@ -34,7 +34,7 @@ _IDENTITY = (
 
 
 def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
-    """Fill in what the server sets on create; ``document`` has its name and namespace."""
+    """Set the fields that the server sets on create; ``document`` has its name and namespace."""
     metadata = document["metadata"]
     for name in ("selfLink", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)
@@ -54,7 +54,7 @@ def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
 
 
 def prepare_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
-    """Carry over from ``old`` what an update may not change, and count the generation."""
+    """Keep the fields of ``old`` that an update may not change, and update the generation."""
     _keep_identity(document["metadata"], old["metadata"])
     label_name(kind, document["metadata"])
     if kind.custom is not None:
@@ -70,7 +70,7 @@ def prepare_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> No
 
 
 def prepare_status_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
-    """Carry over from ``old`` everything but the status and the metadata that may change."""
+    """Keep the fields of ``old`` except the status and the metadata that may change."""
     if kind.custom is not None:
         prepare_custom_status(document, old)
         return
@@ -87,7 +87,7 @@ def prepare_status_update(kind: Kind, document: Document, old: Mapping[str, Any]
 
 
 def label_name(kind: Kind, metadata: dict[str, Any]) -> None:
-    """Label an object with its name, if it has one already and its kind asks for it."""
+    """Set the name label of an object, if it has a name and its kind has such a label."""
     if kind.name_label and metadata.get("name"):
         metadata.setdefault("labels", {})[kind.name_label] = metadata["name"]
 

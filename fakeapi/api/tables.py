@@ -1,9 +1,9 @@
-"""Tables: objects as rows for people, which is what ``kubectl get`` asks for.
+"""Tables: objects as rows, which ``kubectl get`` requests.
 
     {"kind": "Table", "columnDefinitions": [...], "rows": [{"cells": [...], "object": {...}}]}
 
-Rows always have all cells; clients leave out the columns of priority 1 unless output is wide. With
-each row comes, as ``includeObject`` says, the object's metadata, the whole object or nothing.
+Rows always have all cells; clients hide the columns of priority 1 unless output is wide. Depending
+on ``includeObject`` each row has the object's metadata, the whole object or nothing.
 
 Sources: k8s.io/apiserver/pkg/endpoints/handlers/response.go, pkg/registry/rest/table.go.
 """
@@ -33,7 +33,7 @@ _INCLUDABLE: Final = ("", "Metadata", "Object", "None")
 
 @dataclass(frozen=True, slots=True)
 class OwnColumns:
-    """The columns of a custom resource: of its kind, ``kind``, and not of what is below it."""
+    """The columns of a custom resource; they apply to ``kind``, not to its subresources."""
 
     kind: Kind
     table: CustomTable
@@ -45,9 +45,9 @@ class OwnColumns:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What a Table contains: ``include`` is of each object, ``version`` the Table's own.
+    """Options of a Table: ``include`` of each object, and the ``version`` of the Table itself.
 
-    ``own`` are the columns of a custom resource.
+    ``custom_columns`` are the columns of a custom resource.
     """
 
     include: str = ""
@@ -56,7 +56,7 @@ class TableOptions:
 
 
 def parse_table_options(query: Mapping[str, str], version: str) -> TableOptions:
-    """Read the options of a Table; raises StatusError (400)."""
+    """Parse the options of a Table; raise StatusError (400)."""
     include = query.get("includeObject", "")
     if include not in _INCLUDABLE:
         raise bad_request(
@@ -98,7 +98,7 @@ def _qualified_kind(whole: Outline) -> str:
 
 
 def _metadata(whole: Outline) -> Document:
-    """Return the metadata of a list made of a list, or of one object."""
+    """Return the list metadata of a list, or of one object."""
     metadata: Document = orjson.loads(bytes(whole.metadata))
     if whole.is_list:
         return metadata
@@ -131,7 +131,7 @@ def _cells(qualified: str, document: Document, now: int) -> list[Cell]:
 
 
 def _complete(whole: Outline, item: bytes) -> bytes:
-    """Return an object's document; inside a list it bears no kind and apiVersion of its own."""
+    """Return an object's document; items of lists have no kind and apiVersion of their own."""
     if not whole.is_list:
         return item.rstrip()
     head = f'{{"kind":"{whole.item_kind}","apiVersion":"{whole.api_version}",'.encode()

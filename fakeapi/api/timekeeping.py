@@ -1,9 +1,9 @@
-"""Moving a world's clock over HTTP: what is asked for, and what is answered.
+"""Moving a world's clock over HTTP.
 
-POST /_fakeapi/clock                 what the clock shows
-POST /_fakeapi/clock?advance=90      let 90 seconds pass, with all that happens in them
-POST /_fakeapi/clock?jump=true       go on to the next moment for which anybody waits
-POST /_fakeapi/clock?factor=60       from now on a minute passes in each second; 0: stand still
+POST /_fakeapi/clock                 return the time
+POST /_fakeapi/clock?advance=90      let 90 seconds pass, with all events in them
+POST /_fakeapi/clock?jump=true       go on to the next moment for which a timer is set
+POST /_fakeapi/clock?factor=60       from now on a minute passes in each second; 0: stop the clock
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PATH = "/_fakeapi/clock"
 
 @dataclass(frozen=True, slots=True)
 class ClockOrder:
-    """What is to be done, in this order: another pace, a jump, seconds that pass."""
+    """The changes of the clock, in this order: a new speed, a jump, seconds that pass."""
 
     factor: float | None = None
     jump: bool = False
@@ -29,7 +29,7 @@ class ClockOrder:
 
 
 def clock_order(request: Request) -> ClockOrder | None:
-    """Read an order; None if the request is about something else. Raises StatusError (400)."""
+    """Parse a request to move the clock; return None for others. Raise StatusError (400)."""
     if request.path != _PATH or request.method != "POST":
         return None
     query = request.query
@@ -42,7 +42,7 @@ def clock_order(request: Request) -> ClockOrder | None:
 
 
 def describe_clock(now_ns: int, monotonic: float, factor: float) -> Response:
-    """Return what a clock shows: nanoseconds since the epoch, seconds since its start, its pace."""
+    """Return the clock's nanoseconds since the epoch, seconds since its start, and speed."""
     shown = {"nowNanoseconds": now_ns, "seconds": monotonic, "factor": factor}
     return Response(200, orjson.dumps(shown) + b"\n")
 

@@ -1,6 +1,6 @@
-"""Tokens that this server has issued, and for whom, as long as they are valid.
+"""Tokens that this server has issued, with their users and expiry.
 
-Timestamps are RFC 3339 in UTC with whole seconds, which order as text does.
+Timestamps are RFC 3339 in UTC with whole seconds, so they can be compared as text.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ class _Issue:
 
 
 class IssuedTokens:
-    """Users by token; ``timestamp(s)`` is the moment ``s`` seconds from now."""
+    """Users by token; ``timestamp(s)`` is the time ``s`` seconds from now."""
 
     def __init__(self, timestamp: Callable[[int], str]) -> None:
         self._timestamp = timestamp
         self._issued: dict[str, _Issue] = {}
 
     def add(self, token: str, user: User, expires: str) -> None:
-        """Remember whom a token stands for until ``expires``."""
+        """Store the user of a token until ``expires``."""
         self._issued[token] = _Issue(user, expires)
 
     def user_of(self, token: str) -> User | None:
-        """Return whom a token stands for; None if it is not ours, or no longer valid."""
+        """Return the user of a token; None if the token is unknown or expired."""
         issue = self._issued.get(token)
         return issue.user if issue is not None and self._timestamp(0) < issue.expires else None
 
     def adopt(self, others: IssuedTokens) -> None:
-        """Know what ``others`` knows now, as a forked server does."""
+        """Add all tokens of ``others``, as a forked server does."""
         self._issued.update(others._issued)

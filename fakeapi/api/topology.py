@@ -1,7 +1,7 @@
-"""Topology labels: a pod bears the zone and the region of the node that it runs on.
+"""Topology labels: a pod has the zone and region labels of its node.
 
-They are written when a pod is bound, or created with its node named, over labels that it had. A
-node that is not there gives none.
+They are set when a pod is bound, or created with a node name, and replace existing labels. A
+missing node has no labels.
 
 Source: plugin/pkg/admission/podtopologylabels/admission.go, v1.37.
 """
@@ -19,7 +19,7 @@ _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 
 def topology_labels(objects: Objects, node: str) -> dict[str, str]:
-    """Return the labels of a node that its pods bear, too."""
+    """Return the labels that pods take over from a node."""
     entry = objects.get(NODES, node) if node else None
     if entry is None:
         return {}
@@ -27,7 +27,7 @@ def topology_labels(objects: Objects, node: str) -> dict[str, str]:
 
 
 def label_by_node(objects: Objects, _kind: Kind, pod: Document) -> None:
-    """Write the labels of its node, if it names one, over those of a new pod."""
+    """Set the topology labels of a new pod from the node that it names, if any."""
     if found := topology_labels(objects, (pod.get("spec") or {}).get("nodeName") or ""):
         labels = pod["metadata"].get("labels") or {}
         pod["metadata"]["labels"] = {**labels, **found}

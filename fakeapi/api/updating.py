@@ -1,10 +1,10 @@
-"""Updates through a subresource: which parts of the object it may change.
+"""Updates through subresources: the fields that each may change.
 
     through               changes                             keeps
     the object itself     metadata, spec                      status
     status                status, metadata but owners         spec
     scale                 as the object itself (the caller changes replicas only)
-    binding               as the caller has made it
+    binding               as set by the caller
     approval              status.conditions, metadata         spec, the rest of the status
     finalize              spec.finalizers, metadata           status
     ephemeralcontainers   spec.ephemeralContainers            everything else
@@ -37,7 +37,7 @@ def _prepare_object(kind: Kind, document: Document, old: Old, _sources: Sources)
 
 
 def _prepare_binding(_kind: Kind, _document: Document, _old: Old, _sources: Sources) -> None:
-    """Leave everything as the caller has made it."""
+    """Keep everything as the caller has set it."""
 
 
 def _prepare_status(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:

@@ -1,11 +1,11 @@
-"""Validation: the rules that clients meet, and what the server says when one is broken.
+"""Validation of objects: the rules that clients meet, with upstream's messages.
 
-Not all of upstream's rules, but those that people run into: what is required, the few values that
-a field can have, ranges, names that are used twice, labels that no selector can match. Simple rules
-are data (:mod:`fakeapi.kinds.limits`), those that look at several fields are functions here.
+This is a subset of upstream's rules: required fields, enums, ranges, duplicate names, labels that
+no selector can match. Simple rules are data (:mod:`fakeapi.apiserver.kinds.field_limits`); rules on
+several fields are functions here.
 
-For each kind a plan is made once from its structural type, so that only places with rules are
-visited; faults are told in the order of the type's fields.
+For each kind a field walk is built once from its structural type, so only places with rules are
+visited; errors come in the order of the type's fields.
 
 Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/validation, v1.37.
 """
@@ -33,9 +33,9 @@ Check = Callable[[Mapping[str, Any], str], Iterator[Cause]]
 
 
 def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) -> None:
-    """Check an object that is about to be stored; raises StatusError (422) with all faults.
+    """Validate an object before it is stored; raise StatusError (422) with all errors.
 
-    ``changes`` are further faults: those of the way from the object that it replaces.
+    ``changes`` are further errors: those of the change from the object that it replaces.
     """
     causes = [*faults_of(kind, document), *changes]
     if causes:
@@ -43,7 +43,7 @@ def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) 
 
 
 def faults_of(kind: Kind, document: Document) -> Iterator[Cause]:
-    """Return all faults of an object by itself."""
+    """Yield all errors of an object by itself."""
     name = NAMES.get(kind.resource)
     if name is not None:
         yield from name(document, "")

@@ -1,4 +1,4 @@
-"""The verbs of a resource: one function for each, from a call to its answer.
+"""Resource handlers: one function for each verb, from a RequestScope to a response.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers.
 """
@@ -58,20 +58,20 @@ def list_or_watch(call: Call) -> Response | Watch:
 
 
 def create(call: Call) -> Response:
-    """Create an object; what is made of the body is kept while webhooks are asked."""
+    """Create an object; the decoded body is kept while webhooks are called."""
     kind, request = call.target.kind, call.request
     if call.reviewers is None:
         document, warnings = _drafted(call)
     else:
         draft = ("draft", kind, request.body)
         encoded, warnings = call.services.outbox.once(draft, lambda: _encoded(*_drafted(call)))
-        document = orjson.loads(encoded)  # each attempt has its own, to change as it likes
+        document = orjson.loads(encoded)  # each attempt may change its own copy
     entry = call.attributed.create_drafted(call.target, document)
     return _object(201, call.target, entry, warnings + cautions(kind, entry))
 
 
 def _drafted(call: Call) -> tuple[Document, tuple[str, ...]]:
-    """Read what is to be created, and give it as admission is to see it; with warnings."""
+    """Return the object to be created in the state before admission, and the warnings."""
     target, request = call.target, call.request
     check = FieldCheck(request.query, "CreateOptions")
     document = check.decode_body(target.kind, read_object(request), request.body)
@@ -83,7 +83,7 @@ def _encoded(document: Document, warnings: tuple[str, ...]) -> tuple[bytes, tupl
 
 
 def update(call: Call) -> Response:
-    """Replace an object; kinds that say so are created if they are not there."""
+    """Replace an object; some kinds are created if they do not exist."""
     check = FieldCheck(call.request.query, "UpdateOptions")
     document = check.decode_body(call.target.kind, read_object(call.request), call.request.body)
     before = call.registry.store.get(call.target.kind, call.target.key)
@@ -121,7 +121,7 @@ def _apply(call: Call) -> Response:
 
 
 def delete(call: Call) -> Response:
-    """Delete an object, or begin to."""
+    """Delete an object, or mark it as being deleted."""
     target = call.target
     options = parse_delete_options(call.request.query, _optional_object(call.request))
     registry = call.registry.rehearsing() if options.dry_run else call.registry
@@ -134,13 +134,13 @@ def delete(call: Call) -> Response:
 
 
 def delete_collection(call: Call) -> Response:
-    """Delete what a selection, or all of a collection, and give it as a list."""
+    """Delete the selected objects of a collection, and return them as a list."""
     target, store = call.target, call.services.store
     delete_options = parse_delete_options(call.request.query, _optional_object(call.request))
     check_collection_options(delete_options)
     options = parse_list_options(call.request.query)
     selection = parse_selection(target.kind, options.labels, options.fields)
-    once = call.services.outbox.once  # objects go one by one, each when its webhooks have spoken
+    once = call.services.outbox.once  # each object is deleted when its webhooks have answered
     page = once("page", lambda: list_page(store, target.kind, target.namespace, selection, options))
     registry = call.registry.rehearsing() if delete_options.dry_run else call.registry
     for entry in page.entries:
@@ -163,7 +163,7 @@ ON_OBJECT: Final[Mapping[str, Verb]] = {
 
 
 def _delete_if_there(registry: Registry, target: Target, options: DeleteOptions) -> None:
-    """Delete one object of several, unless somebody else has done it meanwhile."""
+    """Delete one of several objects; ignore that another client has deleted it."""
     try:
         registry.delete(target, options)
     except StatusError as refusal:
@@ -172,7 +172,7 @@ def _delete_if_there(registry: Registry, target: Target, options: DeleteOptions)
 
 
 def _learn(call: Call, before: Entry | None, after: Entry, warnings: tuple[str, ...]) -> None:
-    """Let a write be learned from that nobody but the server has had a say in."""
+    """Let the heartbeat cache learn from a write without webhooks and warnings."""
     if before is not None and call.reviewers is None and not warnings:
         write = Write(call.target, manager_of(call.request), before, after)
         call.services.renewals.learn(call.request, write)

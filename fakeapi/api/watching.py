@@ -1,20 +1,20 @@
-"""Watches: a cursor in the history of one resource, read by whoever serves it.
+"""Watches: cursors in the history of one resource.
 
-A :class:`Watch` holds no events of its own. It remembers the version it has shown and reads on from
-the store's history when asked, so a client that stalls costs nothing but its cursor, and however
-many clients watch, each event exists once. A cursor that falls behind the history is told so by an
-ERROR event (410 Expired) and ends, as upstream ends it.
+A :class:`Watch` holds no events of its own. It stores the version that it has reached, and reads on
+from the store's history when asked. A client that stalls therefore costs only its cursor, and each
+event exists once for any number of clients. A cursor that falls behind the history gets an ERROR
+event (410 Expired) and ends, as upstream.
 
-Where a watch starts:
+The start of a watch:
 
 - resourceVersion unset or ``0``: as with ``sendInitialEvents=true``;
-- ``N``: the events after ``N``. Upstream waits for an ``N`` that is yet to come; here such a one
-  was given by a server that ran before this one, so the watch expires and its client lists again;
+- ``N``: the events after ``N``. Upstream waits for an ``N`` in the future; here such a version
+  comes from a server that ran before this one, so the watch expires and its client lists again;
 - ``sendInitialEvents=true``: the present objects as ADDED, if bookmarks are allowed a BOOKMARK
-  annotated ``k8s.io/initial-events-end``, then what follows; with ``false``: only what follows.
+  annotated ``k8s.io/initial-events-end``, then the events that follow; with ``false``: only those.
 
-An object that begins to match the selectors is ADDED, one that ceases to is DELETED, and is then
-shown as it was before, with the version of the event.
+An object that begins to match the selectors is ADDED. One that ceases to match is DELETED, with its
+previous state and the version of the event.
 
     while it matches    before: no       before: yes
     after: no           nothing          DELETED (the state before)
@@ -42,10 +42,10 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Watch:
-    """One client's view of a resource, as lines of JSON.
+    """One client's watch of a resource, as lines of JSON.
 
-    ``bookmarks`` tells whether the client wants to be told of versions without events, and
-    ``timeout_seconds`` how long it wants to watch (None: the server chooses).
+    ``bookmarks`` is whether the client requests bookmarks, and ``timeout_seconds`` the requested
+    duration of the watch (None: the server chooses).
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Watch:
         self._start(namespace, options)
 
     def show(self, face: Callable[[bytes], bytes]) -> None:
-        """Have every line rewritten by ``face`` before it is given, after what was asked before."""
+        """Add a function that converts every line before it is returned; functions run in order."""
         self._faces.append(face)
 
     def read(self, limit: int) -> Sequence[bytes]:
@@ -84,29 +84,29 @@ class Watch:
         return [self._shown(line) for line in lines] if self._faces else lines
 
     def bookmark(self) -> bytes:
-        """Return a BOOKMARK line of the version shown so far; call it only after reading all."""
+        """Return a BOOKMARK line of the present version; call it only after reading all."""
         self._version = max(self._version, self._store.version)
         return self._shown(self._bookmark({}))
 
     def due_bookmark(self) -> Sequence[bytes]:
-        """Return a bookmark if the client wants any; call it only after reading all."""
+        """Return a bookmark if the client requests them; call it only after reading all."""
         return [self.bookmark()] if self.bookmarks else []
 
     def start_behind(self, version: int) -> None:
-        """Begin with the state at an older version, as a lagging watch cache does.
+        """Start with the state at an older version, as a lagging watch cache does.
 
-        What followed comes as events. Call it before anything is read.
+        The later changes follow as events. Call it before the first read.
         """
         self._behind = version
 
     def expire(self) -> bytes:
-        """End as if the history had been compacted, and give the last line, which says so."""
+        """End the watch as if the history had been compacted, and return the ERROR line."""
         self.ended = True
         too_old = ExpiredError(self._version, self._store.version)
         return self._shown(_error_line(expired(str(too_old))))
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called when there may be something to read, until the result is called."""
+        """Call ``wake`` when there may be lines to read, until the returned function is called."""
         return self._store.listen(self.kind, wake)
 
     def _read(self, limit: int) -> Sequence[bytes]:
@@ -141,7 +141,7 @@ class Watch:
         try:
             entries = self._store.entries_at(self.kind, version, self._prefix.removesuffix("/"))
         except ExpiredError:
-            entries = ()  # and the events after it are gone, too, as will be told
+            entries = ()  # the events after it are gone, too: the next read returns an error
         self._initial = deque(filter(self._selection.matches, entries))
         self._version, self._behind = version, None
 
@@ -153,7 +153,7 @@ class Watch:
             except ExpiredError as error:
                 self.ended = True
                 return [_error_line(expired(str(error)))]
-            except StatusError as refusal:  # what happened cannot be shown in this version
+            except StatusError as refusal:  # the event cannot be converted to this version
                 self.ended = True
                 return [_error_line(refusal)]
             if not events:
@@ -196,7 +196,7 @@ def _last_state(event: Event) -> bytes:
 
 
 def encode_event(event: Event) -> bytes:
-    """Return the line that tells a watch without selectors of the event."""
+    """Return the line of an event in a watch without selectors."""
     return _line(event.type.encode(), event.kind, event.entry.raw)
 
 

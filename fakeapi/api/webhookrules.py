@@ -1,7 +1,7 @@
-"""Rules of validation on configurations of admission webhooks.
+"""Validation rules of admission webhook configurations.
 
-As upstream's, with two more: without the extra ``cel`` there can be no ``matchConditions``, and a
-CA bundle must be PEM, which upstream finds out only when the webhook is called.
+These are upstream's, with two more: without the extra ``cel`` there can be no ``matchConditions``,
+and a CA bundle must be PEM, which upstream checks only when the webhook is called.
 
 Sources: pkg/apis/admissionregistration/validation/validation.go,
 k8s.io/apiserver/pkg/util/webhook/validation.go, v1.37.
@@ -46,7 +46,7 @@ _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
 def check_webhooks(configuration: Object, _path: str) -> Iterator[Cause]:
-    """Return the faults of a mutating or validating webhook configuration."""
+    """Yield the errors of a mutating or validating webhook configuration."""
     seen: set[str] = set()
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         path = f"webhooks[{index}]"
@@ -135,7 +135,7 @@ def _resources(resources: Sequence[str], path: str) -> Iterator[Cause]:
     if len(resources) > 1 and "*/*" in resources:
         yield invalid_value(path, resources, _present("*/*", "other resources"))
     plain = [text for text in resources if text and "/" not in text]
-    if "*" in plain and plain[-1] != "*":  # as upstream, which looks at the last one only
+    if "*" in plain and plain[-1] != "*":  # as upstream, which checks only the last one
         rule = _present("*", "other resources without subresources")
         yield invalid_value(path, resources, rule)
 

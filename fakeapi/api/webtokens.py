@@ -1,8 +1,9 @@
-"""JSON web tokens as TokenRequest issues them: what clients decode to see whose they are.
+"""JSON web tokens of TokenRequest; clients decode them to see the service account.
 
-The claims are upstream's: who (``sub``), for whom (``aud``), until when (``exp``), and in
-``kubernetes.io`` the service account and what the token is bound to. The signature is a hash, for
-form's sake: this server knows its tokens by heart (:mod:`fakeapi.api.tokens`).
+The claims are upstream's: ``sub`` (the user), ``aud`` (the audiences), ``exp`` (the expiry), and in
+``kubernetes.io`` the service account and the object that the token is bound to. The signature is a
+hash that is never verified: the server stores the tokens that it has issued
+(:class:`IssuedTokens`).
 
 Source: kubernetes/pkg/serviceaccount/claims.go.
 """
@@ -23,7 +24,7 @@ _HEADER: Final = {"alg": "HS256", "kid": "fakeapi"}
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says; ``private`` is the ``kubernetes.io`` claim; times in epoch seconds."""
+    """The claims of a token; ``private`` is the ``kubernetes.io`` claim; times in epoch seconds."""
 
     subject: str
     audiences: Sequence[str]
@@ -47,7 +48,7 @@ class Claims:
 
 
 def web_token(claims: Claims) -> str:
-    """Return the token: header, claims and signature, in base64 for URLs, joined by dots."""
+    """Return the token: header, claims and signature in URL-safe base64, joined by dots."""
     signed = f"{_encoded(orjson.dumps(_HEADER))}.{_encoded(orjson.dumps(claims.document()))}"
     return f"{signed}.{_encoded(sha256(signed.encode()).digest())}"
 

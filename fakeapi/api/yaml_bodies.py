@@ -1,9 +1,9 @@
-"""YAML bodies, read as upstream reads them: one document that means the same as some JSON.
+"""YAML bodies, decoded as upstream does: one document that is equivalent to JSON.
 
-Bytes are parsed by libyaml; what they mean is decided here, event by event, so that nothing is
-built before it is known to be small: nesting is bounded as that of JSON is, and a body may stand
-for ``MAX_VALUES`` at most, what aliases repeat included (a "billion laughs" is refused after a few
-hundred). Upstream has no bound but the body's size; here, a second of one thread is enough.
+libyaml parses the bytes; this module builds the value, event by event, so nothing is built before
+it is known to be small. Nesting is bounded as in JSON, and a body may contain at most
+``MAX_VALUES`` values, including those that aliases repeat (a "billion laughs" is rejected after a
+few hundred). Upstream bounds only the size of the body; here, a second of one thread is enough.
 
 Source: sigs.k8s.io/yaml (keys become strings, JSON's types only), go.yaml.in/yaml (resolution of
 plain scalars: YAML 1.1 without sexagesimals and without dates; aliases).
@@ -47,7 +47,7 @@ _NOTHING_FOLLOWS = (StreamStartEvent, DocumentStartEvent, DocumentEndEvent, Stre
 
 
 def read_yaml(body: bytes) -> Any:
-    """Parse one YAML document (or JSON, which is YAML); raises StatusError (400)."""
+    """Decode one YAML document (or JSON, which is YAML); raise StatusError (400)."""
     try:
         return _Builder(yaml.parse(body, Loader=yaml.CLoader)).document()
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -55,7 +55,7 @@ def read_yaml(body: bytes) -> Any:
 
 
 class _Builder:
-    """Builds the value of a stream of events; sizes count values, repeated ones included."""
+    """Builds the value of a stream of events; sizes count all values, repeated ones included."""
 
     def __init__(self, events: Iterator[Event]) -> None:
         self._events = events
@@ -67,7 +67,7 @@ class _Builder:
             if not isinstance(event, _NOTHING_FOLLOWS):
                 value, _ = self._value(event, 1)
                 for _ in self._events:
-                    pass  # what follows the first document is parsed, and not looked at
+                    pass  # later documents are parsed and ignored
                 return value
         return None
 
@@ -147,7 +147,7 @@ def _integer(text: str) -> int | float:
     base = bases.get(digits[:2].lower(), 8 if len(digits) > 1 and digits[0] == "0" else 10)
     try:
         return sign * int(digits, base)
-    except ValueError:  # 089 is no octal number
+    except ValueError:  # 089 is not an octal number
         return float(text.replace("_", ""))
 
 

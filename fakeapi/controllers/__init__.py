@@ -1,5 +1,5 @@
-"""Controllers of workloads: what kube-controller-manager and OpenKruise run on a real cluster.
+"""Controllers of workloads that kube-controller-manager and OpenKruise run on a real cluster.
 
-Their thinking is in ``policies`` and in pure modules beside them; what remains is to read, decide
-and write. They take a client, and so run against any API server.
+The decisions are made in ``policies`` and in pure modules of these packages; the rest reads,
+decides and writes. The controllers take a client, and so run against any API server.
 """

@@ -1,6 +1,6 @@
-"""The control plane that an API server alone lacks: what kube-controller-manager runs beside one.
+"""The control plane beside an API server: the controllers of kube-controller-manager, and others.
 
-Each part is a file: its thinking in plain functions and values, and a shell around them that reads
-and writes through a client (:mod:`extender.kube.client`) and nothing else. So the parts run against
-any API server, on whatever clock they are given.
+Each controller is a module: its decisions are pure functions and values, and a class around them
+reads and writes through a client (:mod:`extender.kube.rest.client`) only. So the controllers run
+against any API server, with any clock.
 """

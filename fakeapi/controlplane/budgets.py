@@ -1,15 +1,15 @@
-"""What a disruption budget's status says: how many pods may go now.
+"""The status of a PodDisruptionBudget: how many pods may be evicted now.
 
     of the pods that the selector matches
-      currentHealthy      ready, not told to go, and not promised to an eviction
+      currentHealthy      ready, not being deleted, and not in disruptedPods
       expectedPods        the sum of their controllers' scales (minAvailable, a number: their count)
       desiredHealthy      minAvailable, or expectedPods - maxUnavailable; percentages round up
-      disruptionsAllowed  currentHealthy - desiredHealthy, at least 0; 0 if nothing is expected
+      disruptionsAllowed  currentHealthy - desiredHealthy, at least 0; 0 if no pods are expected
 
     5 pods of one ReplicaSet, one not ready, maxUnavailable 40 %: 5 expected, 3 desired, 4 healthy,
-    so that 1 may go.
+    so that 1 may be evicted.
 
-A pod that was promised to an eviction but is still there after two minutes counts again.
+A pod in disruptedPods that still exists after two minutes counts again.
 
 Source: kubernetes/pkg/controller/disruption/disruption.go; pkg/apis/policy/v1 helpers.
 """
@@ -35,7 +35,7 @@ IntOrPercent = int | str
 
 
 class BudgetError(ValueError):
-    """A budget cannot be worked out; the text says why, and goes into its condition."""
+    """The status of a budget cannot be calculated; the text is the message of its condition."""
 
 
 class BudgetSpec(Struct, rename="camel"):
@@ -66,7 +66,7 @@ class Budget(Struct):
     status: BudgetStatus = field(default_factory=BudgetStatus)
 
     def selector(self) -> LabelSelector | None:
-        """Return what selects the pods, None for nothing. Raises BudgetError."""
+        """Return the label selector; None selects nothing. Raises BudgetError."""
         given = self.spec.selector
         if given is None:
             return None
@@ -81,12 +81,12 @@ class Budget(Struct):
 
     @property
     def needs_scale(self) -> bool:
-        """Whether it is worked out from the scale of the pods' controllers."""
+        """Whether the status depends on the scale of the pods' controllers."""
         return self.spec.max_unavailable is not None or isinstance(self.spec.min_available, str)
 
     @property
     def reference(self) -> ObjectReference:
-        """What an event about it refers to."""
+        """The object reference of Events about it."""
         meta = self.metadata
         kind = "PodDisruptionBudget"
         return ObjectReference("policy/v1", kind, meta.namespace, meta.name, meta.uid)
@@ -97,7 +97,7 @@ decode_budget = forgiving(Budget)
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """Pods that evictions were promised and that still count as such, and when to look again."""
+    """The pods that remain in disruptedPods, those overdue, and when to sync again."""
 
     pods: Mapping[str, str]
     overdue: Sequence[Pod] = ()
@@ -105,7 +105,10 @@ class Promised:
 
 
 def still_promised(budget: Budget, pods: Iterable[Pod], now_ns: int) -> Promised:
-    """Go through ``status.disruptedPods``; ``again_in`` is in seconds."""
+    """Return which pods remain in ``status.disruptedPods``, and when to sync again.
+
+    ``resync_after`` is in seconds.
+    """
     noted = budget.status.disrupted_pods or {}
     kept: dict[str, str] = {}
     overdue = []
@@ -125,7 +128,7 @@ def still_promised(budget: Budget, pods: Iterable[Pod], now_ns: int) -> Promised
 
 
 def count_healthy(pods: Iterable[Pod], promised: Mapping[str, str], now_ns: int) -> int:
-    """Count the pods that are ready and are not on their way out."""
+    """Count the pods that are ready, not being deleted, and not expected to be evicted."""
     timeout = DELETION_TIMEOUT_SECONDS * NS_PER_SECOND
     return sum(
         pod.ready
@@ -155,7 +158,7 @@ def desired(spec: BudgetSpec, matching: int, scale: int) -> tuple[int, int]:
 def new_status(
     budget: Budget, expected: int, wanted: int, healthy: int, promised: Mapping[str, str], now: str
 ) -> BudgetStatus | None:
-    """Return the status to be written; None if it stands there already."""
+    """Return the status to write; None if it is unchanged."""
     allowed = healthy - wanted if expected > 0 and healthy > wanted else 0
     old, generation = budget.status, budget.metadata.generation
     status = BudgetStatus(
@@ -170,7 +173,7 @@ def new_status(
 
 
 def failed_status(budget: Budget, why: str, now: str) -> BudgetStatus:
-    """Return the status of a budget that cannot be worked out: nothing may go."""
+    """Return the status of a budget that cannot be calculated: no disruption is allowed."""
     old = budget.status
     noted = (old.disrupted_pods, old.conditions)
     status = BudgetStatus(
@@ -183,7 +186,7 @@ def failed_status(budget: Budget, why: str, now: str) -> BudgetStatus:
 
 
 def status_patch(budget: Budget, status: BudgetStatus) -> dict[str, Any]:
-    """Write a status as a merge patch of the budget as it was read."""
+    """Return a status as a merge patch of the budget as it was read."""
     gone = dict.fromkeys(budget.status.disrupted_pods or ())
     return {
         "metadata": {"resourceVersion": budget.metadata.resource_version},

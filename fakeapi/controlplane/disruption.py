@@ -1,9 +1,9 @@
-"""Disruption budgets' status, kept as the pods come and go.
+"""The disruption controller: keeps the status of PodDisruptionBudgets.
 
-A budget is worked out (:mod:`fakeapi.controlplane.budgets`) when it or a pod of its changes, and
-when an eviction that it was charged for is overdue. One that cannot be worked out allows nothing,
-and its condition says why. A pod that an eviction has marked (``DisruptionTarget``) but that nobody
-has told to go within two minutes loses the mark.
+A budget is synced (:mod:`fakeapi.controlplane.controllers.disruption_status`) when it or one of its
+pods changes, and when an eviction charged to it is overdue. A budget that cannot be calculated
+allows no disruption, and its condition has the reason. A pod whose DisruptionTarget condition is
+true but that is not deleted within two minutes gets the condition set to false.
 
 Source: kubernetes/pkg/controller/disruption/disruption.go.
 """
@@ -54,9 +54,9 @@ _UNMANAGED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A budget to work out, a pod whose mark may be stale, or a pod of several budgets to tell of.
+    """A queue item: a budget, a pod whose condition may be stale, or a pod of several budgets.
 
-    ``what`` is ``budget``, ``stale`` or ``several``; ``chosen`` is the budget that counts.
+    ``what`` is ``budget``, ``stale`` or ``several``; ``chosen`` is the budget that is used.
     """
 
     what: str
@@ -65,7 +65,7 @@ class Work:
 
 
 class DisruptionController:
-    """The part ``disruption``."""
+    """The component ``disruption``."""
 
     def __init__(self, setting: Setting) -> None:
         self._client = setting.client
@@ -81,7 +81,7 @@ class DisruptionController:
         self.controller = Controller("disruption", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Keep the budgets' status."""
+        """Reconcile PodDisruptionBudgets until cancelled."""
         await asyncio.gather(
             self._budgets.wait_synced(), self._pods.wait_synced(), self._scales.wait_synced()
         )
@@ -90,7 +90,7 @@ class DisruptionController:
         await self.controller.run()
 
     def pod_changed(self, pod: Pod) -> None:
-        """Have the budget of a pod worked out."""
+        """Enqueue the budget of a pod."""
         matching = self._budgets_of(pod)
         if matching:
             self._queue.add(Work("budget", matching[0].metadata.key))
@@ -98,7 +98,7 @@ class DisruptionController:
             self._queue.add(Work("several", pod.metadata.key, matching[0].metadata.name))
 
     def pod_marked(self, pod: Pod) -> None:
-        """Have a pod looked at again if it bears a mark that may turn out to be stale."""
+        """Enqueue a pod for the time when its DisruptionTarget condition becomes stale."""
         left = self._seconds_marked(pod)
         if left is not None:
             self._queue.add_after(Work("stale", pod.metadata.key), left)
@@ -117,7 +117,7 @@ class DisruptionController:
             return await self._try(budget)
         except (ApiError, BudgetError) as error:
             if isinstance(error, ApiError) and error.status == 409:
-                raise  # somebody else wrote; their change brings us back
+                raise  # a conflict; the other write enqueues the budget
             why = error.message if isinstance(error, ApiError) else str(error)
             await self._write(budget, failed_status(budget, why, self._now()))
             return None
@@ -199,7 +199,7 @@ class DisruptionController:
         return None
 
     def _seconds_marked(self, pod: Pod) -> float | None:
-        """Return the seconds until a pod's mark is stale; None if it has none that can be."""
+        """Return the seconds until a pod's condition is stale; None if it cannot become stale."""
         mark = pod.condition("DisruptionTarget")
         if mark is None or mark.status != "True" or pod.metadata.deleting or pod.finished:
             return None
@@ -221,7 +221,7 @@ class DisruptionController:
 
 
 class _Budgets:
-    """Budgets, as they come and change."""
+    """Handles events of budgets."""
 
     def __init__(self, queue: WorkQueue[Work]) -> None:
         self._queue = queue
@@ -233,11 +233,11 @@ class _Budgets:
         self.added(new)
 
     def removed(self, item: Budget) -> None:
-        """A budget that has gone has no status."""
+        """Ignore deletions; a deleted budget has no status."""
 
 
 class _Pods:
-    """Pods, as they come, change and go."""
+    """Handles events of pods."""
 
     def __init__(self, of: DisruptionController) -> None:
         self._of = of
@@ -262,7 +262,7 @@ def _selects(budget: Budget, labels: dict[str, str]) -> bool:
 
 
 def as_go_prints(selector: Selector | None) -> str:
-    """Write a label selector as Go's ``%v`` does, for events that quote one."""
+    """Format a label selector as Go's ``%v`` does, for the messages of Events."""
     given = selector or Selector()
     labels = "".join(f"{key}: {value}," for key, value in sorted((given.matchLabels or {}).items()))
     expressions = "".join(

@@ -1,21 +1,22 @@
-"""Garbage collection: what no owner is left to want goes, and owners wait for it where asked to.
+"""The garbage collector: deletes objects whose owners are gone.
 
-The graph (:mod:`fakeapi.controlplane.graph`) says what to look at; what to do then depends on the
-owners as the server has them at that moment:
+The graph (:mod:`fakeapi.controlplane.controllers.owner_graph`) selects the objects to check; the
+result depends on the owners as the server returns them at that moment:
 
-    references of the object            it
-    one leads to an owner that stays    stays, without its references to those that are gone or
-                                        wait for their dependents
-    none; some owner waits for its      is deleted in the foreground if it has dependents itself
-    dependents
-    all lead nowhere                    is deleted, as its finalizers say, else in the background
+    references of the object            the object
+    at least one solid owner            is kept, without its references to owners that are absent
+                                        or wait for their dependents
+    none solid; some owner waits for    is deleted in the foreground if it has dependents itself
+    its dependents
+    all owners absent                   is deleted, as its finalizers require, else in the
+                                        background
 
-An object that is deleted in the foreground waits until no dependent blocks it any more; then the
-finalizer is taken away. One that is to be orphaned is first taken out of its dependents'
-references. Cycles are broken by making references non-blocking.
+An object that is deleted in the foreground waits until no dependent blocks it; then its finalizer
+is removed. An object to be orphaned is first removed from its dependents' references. Cycles are
+broken by making references non-blocking.
 
-What the server serves is asked for every 30 seconds, so that new kinds are found. Events are never
-collected. Work begins once everything has been seen, or after 30 seconds.
+Discovery runs every 30 seconds, so that new kinds are found. Events are never collected. Processing
+starts when all informers have synced, or after 30 seconds.
 
 Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go.
 """
@@ -50,7 +51,7 @@ _COMPONENT: Final = "garbage-collector-controller"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One thing to do: ``act`` is ``delete``, ``orphan`` or ``report`` (with whom it is about)."""
+    """A queue item: ``act`` is ``delete``, ``orphan`` or ``report`` (with the identities)."""
 
     act: str
     uid: str
@@ -58,7 +59,7 @@ class Work:
 
 
 class GarbageCollector:
-    """The part ``gc``."""
+    """The component ``gc``."""
 
     def __init__(self, setting: Setting) -> None:
         self._client = setting.client
@@ -73,7 +74,7 @@ class GarbageCollector:
         self.controller = Controller("gc", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Watch everything, and collect."""
+        """Watch all resources and collect garbage until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 await self._rediscover()
@@ -94,7 +95,7 @@ class GarbageCollector:
         try:
             self._discovered = await discover(self._client)
         except (ApiError, MalformedError, TransportError):
-            return  # what was known holds until the server answers again
+            return  # earlier results hold until the server answers again
         found = [r for r in self._discovered.deletable() if r.resource.plural != _EVENTS]
         wanted = {served.resource: served for served in found}
         for gone in [r for r in self._watched if r not in wanted and not self._is_silent(r)]:
@@ -105,12 +106,12 @@ class GarbageCollector:
                 self._informers.of(resource, _decode).objects.add_handler(monitor)
 
     def _stop_watching(self, resource: Resource) -> None:
-        """Forget a resource; its objects were not seen to go, so nothing follows for others."""
+        """Stop the monitor of a resource; its objects were not deleted, so nothing is enqueued."""
         self._watched.pop(resource).closed = True
         self._informers.drop(resource, _decode)
 
     def _is_silent(self, resource: Resource) -> bool:
-        """Return whether a resource is only missing because its group did not answer."""
+        """Return whether a resource is only missing because discovery of its group failed."""
         version = f"{resource.group}/{resource.version}" if resource.group else resource.version
         return version in self._discovered.failures
 
@@ -131,7 +132,7 @@ class GarbageCollector:
             return
         node = self._graph.get(work.uid)
         if node is None:
-            return  # it went while this waited
+            return  # deleted while queued
         if work.act == "orphan":
             await self._orphan(node)
         elif not await self._attempt_to_delete(node):
@@ -146,9 +147,9 @@ class GarbageCollector:
         self._recorder.warning(about, "OwnerRefInvalidNamespace", message)
 
     async def _attempt_to_delete(self, node: Node) -> bool:
-        """Delete a node's object if it is to go; False if there is none."""
+        """Delete a node's object if it is garbage; return False if it does not exist."""
         if node.deleting and not node.deleting_dependents:
-            return True  # it is on its way; when it has gone, its dependents' turn comes
+            return True  # being deleted; its removal enqueues its dependents
         path = self._path(node.identity)
         latest = await self._objects.get(path)
         if latest is None or latest.uid != node.identity.uid:
@@ -185,7 +186,7 @@ class GarbageCollector:
         return await self._objects.delete(path, latest, _propagation(latest))
 
     async def _classify(self, node: Node, owners: Sequence[OwnerReference]) -> _Owners | None:
-        """Tell the owners apart; None if a reference is such as no owner can ever fit."""
+        """Classify the owners; return None if a reference is invalid for every owner."""
         found = _Owners([], [], [])
         for owner in owners:
             served = self._served(owner.api_version, owner.kind)
@@ -221,14 +222,14 @@ class GarbageCollector:
 
     def _served(self, api_version: str, kind: str) -> ServedResource:
         served = self._discovered.of_kind(api_version, kind)
-        if served is None:  # perhaps of a kind that is to come
+        if served is None:  # the kind may be defined later
             raise RetryError(f"no kind {kind!r} in version {api_version!r} is served")
         return served
 
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """References by what they lead to: one that stays, nothing, one that waits for dependents."""
+    """Owner references by class: solid, absent, or waiting for dependents."""
 
     solid: list[OwnerReference]
     dangling: list[OwnerReference]
@@ -236,9 +237,9 @@ class _Owners:
 
 
 def _decode(raw: msgspec.Raw) -> PartialObject:
-    """Read what tells who owns whom, and keep no more of what may be many objects.
+    """Decode the owner references, without labels and annotations to save memory.
 
-    It is a decoder of our own, so that these copies are shared with nobody.
+    The decoder is this module's own, so that the informers' caches are not shared.
     """
     item = decode_partial(raw)
     item.metadata.labels = item.metadata.annotations = None
@@ -246,7 +247,7 @@ def _decode(raw: msgspec.Raw) -> PartialObject:
 
 
 class _Worklist:
-    """What the graph wants to be looked at, as keys of a queue."""
+    """Implements the graph's worklist on a work queue."""
 
     def __init__(self, queue: WorkQueue[Work]) -> None:
         self._queue = queue
@@ -265,7 +266,7 @@ class _Worklist:
 
 
 class _Monitor:
-    """What is seen of one resource, told to the graph."""
+    """Passes the events of one resource to the graph."""
 
     def __init__(self, graph: Graph, served: ServedResource) -> None:
         self._graph = graph
@@ -288,7 +289,7 @@ class _Monitor:
 
 
 def _propagation(meta: ObjectMeta) -> Propagation:
-    """Return what an object's finalizers already say of its dependents."""
+    """Return the propagation policy that an object's finalizers require."""
     finalizers = meta.finalizers or ()
     if ORPHAN in finalizers:
         return Propagation.ORPHAN

@@ -1,24 +1,24 @@
-"""Who owns whom, as the garbage collector knows it from watching.
+"""The garbage collector's graph of owners and dependents, built from watch events.
 
-A node stands for an object. An owner that has been named but not seen yet is a *virtual* node, at
-the coordinates by which it was named; it is checked against the server, and becomes real when its
-object is seen, or vanishes when the server says that there is none. The graph only thinks: what is
-to be looked at it says to its :class:`Worklist`.
+A node represents an object. An owner that has been referenced but not observed is a *virtual* node,
+with the identity in the reference. It is checked against the server; it becomes real when its
+object is observed, and is removed when the server does not have it. The graph makes no requests: it
+adds the objects to check to its :class:`Worklist`.
 
-    seen                                         to be looked at
-    an object with an owner never heard of       the owner (does it exist?)
-    an owner that is not where it was named      the object (are its references good?)
-    an object has gone                           its dependents; its owners that wait for it
+    observed                                     added to the worklist
+    an object with an unknown owner              the owner (does it exist?)
+    an owner with another identity than named    the object (are its references valid?)
+    an object is gone                            its dependents; its owners that wait for it
     deletion begins, finalizer foreground        its dependents, and itself
-    deletion begins, finalizer orphan            it is to be orphaned
-    a blocking reference was taken away          the owner
+    deletion begins, finalizer orphan            the object, to be orphaned
+    a blocking reference was removed             the owner
 
-A reference names its owner by UID *and* by kind, name and, unless the owner is cluster-wide, its
-own namespace. Dependents that name one UID by different coordinates are kept apart: only those
-whose coordinates the server has denied are affected by that.
+A reference identifies its owner by UID *and* by kind, name and, unless the owner is cluster-scoped,
+its own namespace. Dependents that reference one UID with different identities are kept apart: only
+those whose identity the server does not have are affected by its absence.
 
-Upstream remembers for a while which owners are absent, to save requests. Here the server is always
-asked: a world that is restored brings back UIDs that were gone.
+Upstream caches absent owners for a while, to save requests. Here the server is always asked: a
+world that is restored has UIDs again that were gone.
 
 Source: kubernetes/pkg/controller/garbagecollector/graph_builder.go, graph.go.
 """
@@ -37,7 +37,7 @@ FOREGROUND: Final = "foregroundDeletion"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:
-    """An object's coordinates, in the order of their significance; "" is no namespace."""
+    """An object's coordinates, in sort order; "" means no namespace."""
 
     kind: str
     api_version: str
@@ -52,7 +52,7 @@ class Identity:
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """An object, seen or only named (``virtual``)."""
+    """An object, observed or only referenced (``virtual``)."""
 
     identity: Identity
     owners: Sequence[OwnerReference] = ()
@@ -63,7 +63,7 @@ class Node:
 
     @property
     def blocking_dependents(self) -> Collection[Node]:
-        """The dependents that the object's deletion in the foreground waits for."""
+        """The dependents that block the object's foreground deletion."""
         return [
             dependent
             for dependent in self.dependents.values()
@@ -72,27 +72,27 @@ class Node:
 
 
 class Worklist(Protocol):
-    """Where the graph says what is to be looked at, by UID."""
+    """Receives the objects to check, by UID."""
 
     def attempt_to_delete(self, uid: str) -> None:
-        """See whether the object is to go, or whether there is such an object at all."""
+        """Check whether the object is garbage, and whether it exists."""
         ...
 
     def attempt_later(self, uid: str) -> None:
-        """The same, but not at once."""
+        """Check the object as above, with backoff."""
         ...
 
     def attempt_to_orphan(self, uid: str) -> None:
-        """Take the object out of its dependents' references, and its finalizer away."""
+        """Remove the object from its dependents' references, and then its finalizer."""
         ...
 
     def report_misplaced(self, dependent: Identity, owner: Identity) -> None:
-        """Tell people that a reference leads into another namespace."""
+        """Record an Event about a reference to an owner in another namespace."""
         ...
 
 
 class Graph:
-    """Nodes by UID; see the module's rules."""
+    """Nodes by UID; the module docstring has the rules."""
 
     def __init__(self, worklist: Worklist) -> None:
         self._worklist = worklist
@@ -102,11 +102,11 @@ class Graph:
         return len(self._nodes)
 
     def get(self, uid: str) -> Node | None:
-        """Return the node of a UID."""
+        """Return the node of a UID, or None."""
         return self._nodes.get(uid)
 
     def saw(self, identity: Identity, meta: ObjectMeta, before: ObjectMeta | None = None) -> None:
-        """Take in an object that is new, or that was ``before`` until now."""
+        """Process an object that is new, or was ``before`` until now."""
         node = self._nodes.get(identity.uid)
         if node is None:
             node = self._nodes[identity.uid] = Node(identity)
@@ -118,13 +118,13 @@ class Graph:
         self._note_deletion(node, meta, before)
 
     def lost(self, identity: Identity) -> None:
-        """Take in that a watched object has gone."""
+        """Process the deletion of a watched object."""
         node = self._nodes.get(identity.uid)
         if node is not None:
             self._remove(node)
 
     def denied(self, identity: Identity) -> None:
-        """Take in that the server knows of no object at these coordinates."""
+        """Process that the server has no object with this identity."""
         node = self._nodes.get(identity.uid)
         if node is None:
             return
@@ -161,7 +161,7 @@ class Graph:
                 owner_node.dependents.pop(node.identity.uid, None)
 
     def _join(self, owners: Iterable[OwnerReference], node: Node) -> None:
-        """Make a node its owners' dependent; it is looked at if a reference may be wrong."""
+        """Add a node to its owners' dependents; it is checked if a reference may be invalid."""
         doubtful = False
         for owner in owners:
             found = self._nodes.get(owner.uid)
@@ -212,7 +212,7 @@ class Graph:
             self._worklist.attempt_to_delete(dependent.identity.uid)
 
     def _try_elsewhere(self, node: Node, dependents: Sequence[Node]) -> None:
-        """Look for a virtual node's object by the next coordinates that others name it by."""
+        """Set a virtual node's identity to the next one that its dependents reference."""
         elsewhere = alternative(dependents, node.identity)
         if elsewhere is not None:
             node.identity = elsewhere
@@ -231,14 +231,14 @@ class Graph:
 
 
 def identity_of(owner: OwnerReference, namespace: str) -> Identity:
-    """Return the coordinates that a reference names, seen from a namespace."""
+    """Return the identity of a referenced owner, as seen from a namespace."""
     return Identity(owner.kind, owner.api_version, namespace, owner.name, owner.uid)
 
 
 def partition(dependents: Iterable[Node], owner: Identity) -> tuple[list[Node], list[Node]]:
-    """Return the dependents that name an owner by just these coordinates, and those by others.
+    """Return the dependents that reference an owner by this identity, and those by others.
 
-    One with several references to the same UID can be in both.
+    A dependent with several references to the same UID can be in both lists.
     """
     matching, others = [], []
     for dependent in dependents:
@@ -253,7 +253,7 @@ def partition(dependents: Iterable[Node], owner: Identity) -> tuple[list[Node], 
 
 
 def alternative(dependents: Iterable[Node], absent: Identity) -> Identity | None:
-    """Return the next other coordinates, after the absent ones and then from the beginning."""
+    """Return the next identity after the absent one in sort order, wrapping around."""
     named = {
         _generalised(identity_of(owner, dependent.identity.namespace), absent)
         for dependent in dependents
@@ -265,7 +265,7 @@ def alternative(dependents: Iterable[Node], absent: Identity) -> Identity | None
 
 
 def _generalised(named: Identity, absent: Identity) -> Identity:
-    """Drop the namespace if the absent coordinates show that the kind has none."""
+    """Drop the namespace if the absent identity shows that the kind is cluster-scoped."""
     same = (named.kind, named.api_version) == (absent.kind, absent.api_version)
     return replace(named, namespace="") if same and not absent.namespace else named
 

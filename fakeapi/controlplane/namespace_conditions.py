@@ -1,13 +1,13 @@
-"""What a namespace that is being emptied says of it, in its conditions.
+"""The conditions of a namespace that is being deleted.
 
     condition                                     true when
-    NamespaceDeletionDiscoveryFailure             the server could not say what it serves
-    NamespaceDeletionGroupVersionParsingFailure   it named a version that makes no sense
-    NamespaceDeletionContentFailure               something could not be deleted
-    NamespaceContentRemaining                     something is still there
-    NamespaceFinalizersRemaining                  and waits for finalizers
+    NamespaceDeletionDiscoveryFailure             discovery failed
+    NamespaceDeletionGroupVersionParsingFailure   discovery returned an invalid group version
+    NamespaceDeletionContentFailure               an object could not be deleted
+    NamespaceContentRemaining                     objects remain
+    NamespaceFinalizersRemaining                  objects with finalizers remain
 
-All five stand there from the first pass on, false where all is well.
+All five are set from the first pass on, to false if there is no failure.
 
 Source: kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go.
 """
@@ -42,11 +42,11 @@ _WELL: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass over a namespace's content has found.
+    """The result of one deletion pass over a namespace's content.
 
-    ``undiscovered`` and ``undeleted`` are errors in words; ``remaining`` counts objects, and
-    ``finalizers`` those that bear each finalizer. ``estimate``: in how many seconds it is worth to
-    look again.
+    ``undiscovered`` and ``undeleted`` are error messages; ``remaining`` counts objects, and
+    ``finalizers`` the objects that have each finalizer. ``estimate`` is in how many seconds the
+    next pass is worthwhile.
     """
 
     undiscovered: Mapping[str, str] = field(default_factory=dict)
@@ -57,14 +57,14 @@ class Pass:
 
     @property
     def failed(self) -> bool:
-        """Whether anything went wrong, so that nothing can be said of what remains."""
+        """Whether anything failed, so that the remaining content is unknown."""
         return bool(self.undiscovered or self.undeleted)
 
 
 def conditions_after(
     found: Pass, before: Sequence[Mapping[str, Any]], now: str
 ) -> list[Condition] | None:
-    """Return the conditions after a pass, None if they are as they were ``before``."""
+    """Return the conditions after a pass; None if they equal those ``before``."""
     failing = dict(_failing(found))
     wanted = [_condition(name, failing.get(name)) for name in _WELL]
     after = [dict(condition) for condition in before]

@@ -1,16 +1,17 @@
-"""Namespaces that are told to go: their content goes first, of every kind there is, then they.
+"""The namespace controller: deletes the content of terminating namespaces, then the namespaces.
 
-    deleted ──► Terminating ──► content deleted, of all kinds ──► finalizer taken away ──► gone
-                     ▲                     │ something remains
+    deleted ──► Terminating ──► content of all kinds deleted ──► finalizer removed ──► gone
+                     ▲                     │ content remains
                      └── estimate/2 + 1 s ─┘
 
-What the server serves is asked for in every pass, so custom kinds are emptied, too; a kind that
-cannot be read keeps the namespace. Pods go first, and nothing else before the last of them has gone
-(KEP-5080): a pod may still need its secrets and policies. Pods that are given time to end are
-waited for as long as the longest of them takes, objects with finalizers 15 seconds at a time.
+Discovery runs in every pass, so that custom resources are deleted, too; a kind that cannot be
+listed keeps the namespace. Pods are deleted first, and other kinds only after the last pod is gone
+(KEP-5080): a pod may still need its secrets and policies. The controller waits for terminating pods
+as long as the longest grace period among them, and for objects with finalizers 15 seconds at a
+time.
 
-A namespace is first looked at five seconds after it was told to go, so that every API server has
-heard of it and nothing new appears behind the broom, as upstream waits.
+A namespace is first processed five seconds after its deletion, as upstream, so that every API
+server has observed the deletion and no new objects are created behind the controller.
 
 Source: kubernetes/pkg/controller/namespace/namespace_controller.go,
 deletion/namespaced_resources_deleter.go.
@@ -45,7 +46,7 @@ _DEFAULT_GRACE_SECONDS: Final = 30
 
 
 class NamespaceController:
-    """The part ``namespaces``."""
+    """The component ``namespaces``."""
 
     def __init__(self, setting: Setting) -> None:
         self._client = setting.client
@@ -55,7 +56,7 @@ class NamespaceController:
         self.controller = Controller("namespaces", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Empty and end namespaces."""
+        """Delete terminating namespaces until cancelled."""
         self._namespaces.objects.add_handler(_Told(self._queue))
         await self._namespaces.wait_synced()
         await self.controller.run()
@@ -79,7 +80,7 @@ class NamespaceController:
         return None
 
     def _age(self, namespace: Namespace) -> float:
-        """Return how long ago the namespace was told to go, in seconds."""
+        """Return the seconds since the namespace's deletion timestamp."""
         told = moment(namespace.metadata.deletion_timestamp)
         return (self._clock.now_ns() - told) / 10**9
 
@@ -118,7 +119,7 @@ class NamespaceController:
 
 
 class _Told:
-    """Puts namespaces into the queue that are told to go."""
+    """Enqueues namespaces that are being deleted."""
 
     def __init__(self, queue: WorkQueue[str]) -> None:
         self._queue = queue
@@ -131,11 +132,11 @@ class _Told:
         self.added(new)
 
     def removed(self, item: Namespace) -> None:
-        """What has gone needs nothing."""
+        """Ignore removals; a deleted namespace needs no sync."""
 
 
 class Broom:
-    """Sweeps one namespace, once."""
+    """Deletes the content of one namespace, in one pass."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
@@ -143,9 +144,9 @@ class Broom:
         self._found = Pass()
 
     async def sweep(self, age: float) -> Pass:
-        """Delete everything in the namespace, and give what is left of it.
+        """Delete all objects in the namespace, and return what remains.
 
-        ``age`` is how long ago the namespace was told to go, in seconds.
+        ``age`` is the time since the namespace's deletion timestamp, in seconds.
         """
         discovered = await self._discover()
         content = [r for r in discovered.resources if r.resource.namespaced and "delete" in r.verbs]
@@ -155,7 +156,7 @@ class Broom:
             except ApiError as error:
                 self._found.undeleted.append(error.message)
             if served.resource == PODS and (self._found.remaining or self._found.undeleted):
-                break  # what pods may need goes after them
+                break  # pods may need the other objects
         return self._found
 
     async def _discover(self) -> Discovered:
@@ -190,7 +191,7 @@ class Broom:
         )
 
     async def _delete(self, served: ServedResource) -> None:
-        """Delete a whole collection, or one object after the other where that is not to be had."""
+        """Delete a collection, or its objects one by one if the kind lacks that verb."""
         resource = served.resource
         if "deletecollection" in served.verbs:
             collection = resource.collection(self._namespace)
@@ -212,7 +213,7 @@ class Broom:
         return [item.metadata for item in items]
 
     async def _estimate(self, age: float) -> int:
-        """Return how many seconds the longest of the pods has to end; 0 if it should have ended."""
+        """Return the longest grace period of the pods in seconds; 0 if it has passed."""
         pods = (await self._client.list(PODS, decode_pod, Selection(self._namespace))).items
         longest = max(map(_grace_seconds, filter(_counts, pods)), default=0)
         return 0 if age >= longest else longest

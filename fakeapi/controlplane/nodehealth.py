@@ -1,17 +1,17 @@
-"""Whether a node is alive, by what its kubelet was last heard to say.
+"""Node health, from the kubelet's heartbeats.
 
-A node's kubelet shows life by renewing its Lease (every 10 s) and by writing the node's status. It
-counts as heard when either has changed *while we looked*, by our own clock, so that clocks that
-disagree do no harm:
+A kubelet's heartbeats are renewals of its Lease (every 10 s) and writes of the node's status. The
+observation time is when either was seen to change, by the controller's own clock, so that clocks
+that differ do no harm:
 
-    silent for more than        then
-    60 s since it was made,     conditions become Unknown: "Kubelet never posted node status."
-    never having said a thing
-    50 s                        they become Unknown: "Kubelet stopped posting node status."
+    none for more than       conditions become Unknown, with the message
+    60 s since the node's    "Kubelet never posted node status."
+    creation, and never one
+    50 s                     "Kubelet stopped posting node status."
 
-What a node's conditions mean for pods is written on it as taints:
+The node's conditions are reflected in taints:
 
-    condition                   taint, effect NoSchedule; of Ready also NoExecute
+    condition                   taint, effect NoSchedule; for Ready also NoExecute
     Ready False                 node.kubernetes.io/not-ready
     Ready Unknown               node.kubernetes.io/unreachable
     MemoryPressure True ...     node.kubernetes.io/memory-pressure ...
@@ -54,7 +54,7 @@ _OURS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a kubelet was last heard to say, and when, in epoch nanoseconds of our clock.
+    """A node's last heartbeat, and when it was observed, in epoch nanoseconds of our clock.
 
     ``heartbeat`` is None for a node that never had the condition Ready.
     """
@@ -65,7 +65,7 @@ class Heard:
 
 
 def listen(heard: Heard | None, node: Node, renewed: str, now_ns: int) -> Heard:
-    """Take in a node as it is now; ``renewed`` is its Lease's time, "" if it has none."""
+    """Return the health data of a node; ``renewed`` is its Lease's time, "" if it has none."""
     ready = node.condition("Ready")
     if ready is None:
         created = moment(node.metadata.creation_timestamp)
@@ -82,14 +82,14 @@ def listen(heard: Heard | None, node: Node, renewed: str, now_ns: int) -> Heard:
 
 
 def is_silent(heard: Heard, node: Node, now_ns: int) -> bool:
-    """Return whether nothing has been heard of a node for too long."""
+    """Return whether a node's grace period has passed without a heartbeat."""
     known = node.condition("Ready") is not None
     grace = MONITOR_GRACE_SECONDS if known else STARTUP_GRACE_SECONDS
     return now_ns > heard.at_ns + grace * NS_PER_SECOND
 
 
 def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
-    """Return the conditions to be written for a silent node; none if they stand there already."""
+    """Return the conditions to write for a node without heartbeats; none if already Unknown."""
     conditions = []
     for type_ in _KUBELETS:
         old = node.condition(type_)
@@ -115,7 +115,7 @@ def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
 
 
 def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
-    """Return the node's taints with those that its conditions ask for; None if nothing changes."""
+    """Return the node's taints with those of its conditions; None if they are unchanged."""
     wanted = {
         key: None
         for condition in node.status.conditions or ()
@@ -139,7 +139,7 @@ def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
 def swapped(
     taints: Iterable[Taint] | None, add: str, remove: Iterable[str], now: str
 ) -> list[Taint] | None:
-    """Return NoExecute taints with ``add`` ("" for none) and without ``remove``; None if equal."""
+    """Return taints with NoExecute ``add`` ("": none), without ``remove``; None if unchanged."""
     present = list(taints or ())
     without = frozenset(remove)
     after = [t for t in present if not (t.effect == NO_EXECUTE and t.key in without)]
@@ -149,5 +149,5 @@ def swapped(
 
 
 def has_taint(taints: Iterable[Taint] | None, key: str) -> bool:
-    """Return whether there is a NoExecute taint of a key."""
+    """Return whether there is a NoExecute taint with a key."""
     return any(taint.key == key and taint.effect == NO_EXECUTE for taint in taints or ())

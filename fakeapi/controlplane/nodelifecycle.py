@@ -1,10 +1,11 @@
-"""Nodes that fall silent, and what follows: conditions, taints, and pods that are not ready.
+"""The node lifecycle controller: conditions, taints and pod readiness of unhealthy nodes.
 
-Every five seconds each node is listened to (:mod:`fakeapi.controlplane.nodehealth`). One that is
-not ready, or not heard of, is given up at the pace of its zone (:mod:`fakeapi.controlplane.zones`):
-it gets the NoExecute taint by which its pods are evicted
-(:mod:`fakeapi.controlplane.tainteviction`). One that is ready again loses it at once. The
-NoSchedule taints follow the conditions without delay.
+Every five seconds the health of each node is observed
+(:mod:`fakeapi.controlplane.controllers.node_health`). A node that is not ready or unreachable is
+queued for its NoExecute taint, by which its pods are evicted
+(:mod:`fakeapi.controlplane.controllers.taint_eviction`), and is tainted at the rate of its zone. A
+node that is ready again loses the taint at once. The NoSchedule taints follow the conditions
+without delay.
 
 Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go.
 """
@@ -51,14 +52,18 @@ _TAINT_OF: Final = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``nodes``: listen to all; ``node``: its taints; ``zone``: give one up; ``pod``: a new pod."""
+    """A queue item; for ``node``, ``zone`` and ``pod`` it has a name.
+
+    ``nodes`` monitors all nodes, ``node`` updates the taints of one, ``zone`` taints one node of a
+    zone, and ``pod`` checks a newly assigned pod.
+    """
 
     what: str
     name: str = ""
 
 
 class NodeLifecycleController:
-    """The part ``nodelifecycle``."""
+    """The component ``nodelifecycle``."""
 
     def __init__(self, setting: Setting) -> None:
         self._client = setting.client
@@ -78,7 +83,7 @@ class NodeLifecycleController:
         self.controller = Controller("nodelifecycle", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Watch over the nodes."""
+        """Monitor nodes until cancelled."""
         shared = (self._nodes, self._leases, self._pods)
         await asyncio.gather(*(each.wait_synced() for each in shared))
         self._nodes.objects.add_handler(_Nodes(self._queue))
@@ -129,7 +134,7 @@ class NodeLifecycleController:
         self._known = present
 
     async def _listen_to(self, node: Node) -> str:
-        """Return the status of a node's condition Ready, after having written it where it is ours."""
+        """Return the status of a node's Ready condition, set to Unknown if heartbeats stopped."""
         name, now_ns = node.metadata.name, self._clock.now_ns()
         lease = self._leases.objects.get(f"{LEASE_NAMESPACE}/{name}")
         renewed = (lease.spec.renew_time if lease else None) or ""
@@ -155,7 +160,7 @@ class NodeLifecycleController:
             await self._mark_not_ready(pod)
 
     async def _judge(self, node: Node, status: str) -> None:
-        """Return a node up or take it back, by the status of Ready that was found on it."""
+        """Queue a node for its taint or remove the taint, by its observed Ready status."""
         if status == "True":
             await self._take_back(node)
             return
@@ -222,7 +227,7 @@ class NodeLifecycleController:
         await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
 
     async def _patch_taints(self, node: Node, taints: list[Taint] | None) -> None:
-        """Write a node's taints, unless there is nothing to change; raises ApiError (409)."""
+        """Write a node's taints, unless they are unchanged; raises ApiError (409)."""
         if taints is None:
             return
         path = NODES.object(node.metadata.name)
@@ -235,7 +240,7 @@ class NodeLifecycleController:
 
 
 class _Nodes:
-    """Nodes, as they come and change."""
+    """Handles events of nodes."""
 
     def __init__(self, queue: WorkQueue[Work]) -> None:
         self._queue = queue
@@ -247,11 +252,11 @@ class _Nodes:
         self.added(new)
 
     def removed(self, item: Node) -> None:
-        """The next round notices."""
+        """Ignore removals; the next monitoring pass detects them."""
 
 
 class _Pods:
-    """Pods, when they get a node."""
+    """Handles events of pods that are assigned to a node."""
 
     def __init__(self, queue: WorkQueue[Work]) -> None:
         self._queue = queue
@@ -265,4 +270,4 @@ class _Pods:
             self.added(new)
 
     def removed(self, item: Pod) -> None:
-        """Nothing is kept of pods."""
+        """Ignore removals; no state is kept per pod."""

@@ -1,9 +1,9 @@
-"""What garbage collection writes into objects of any kind, and reads of them.
+"""Reads and writes of the garbage collector, for objects of any kind.
 
-Owners are taken out of an object by a strategic merge patch, which leaves all others alone whatever
-else happens meanwhile; custom resources know no such patch, and have their references replaced as a
-whole, if they are still those that were read. Every write names the UID or the version it is meant
-for. An object that has gone meanwhile is no error, a conflict is: the caller looks again.
+Owners are removed from an object by a strategic merge patch, which leaves concurrent changes of
+other references alone. Custom resources do not support such patches; their references are replaced
+as a whole, with the resourceVersion that was read. Every write states the UID or the version it is
+meant for. A missing object is no error; a conflict is, and the caller retries.
 
 All methods raise ApiError, MalformedError, TransportError.
 
@@ -26,13 +26,13 @@ Rest: TypeAlias = Callable[[ObjectMeta], list[OwnerReference]]
 
 
 class OwnedObjects:
-    """Objects behind a client, as garbage collection deals with them."""
+    """Deletes and patches objects for the garbage collector."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def delete(self, path: ObjectPath, latest: ObjectMeta, how: Propagation) -> bool:
-        """Delete what has not changed since it was looked at; False if it has gone already."""
+        """Delete an object unless it has changed; return False if it does not exist."""
         version = latest.resource_version
         try:
             await self._client.delete(
@@ -48,7 +48,7 @@ class OwnedObjects:
         return True
 
     async def remove_owners(self, path: ObjectPath, uid: str, owners: Sequence[str]) -> None:
-        """Take owners, by their UIDs, out of an object's references."""
+        """Remove owners, by their UIDs, from an object's references."""
         leaving = [{"$patch": "delete", "uid": owner} for owner in owners]
         patch = {"metadata": {"uid": uid, "ownerReferences": leaving}}
 
@@ -60,7 +60,7 @@ class OwnedObjects:
     async def unblock_owners(
         self, path: ObjectPath, uid: str, owners: Sequence[OwnerReference]
     ) -> None:
-        """Let an object's references block nobody's deletion any more."""
+        """Set blockOwnerDeletion to false in an object's references."""
         blocking = [_unblocked(owner) for owner in owners if owner.block_owner_deletion]
         patch = {"metadata": {"uid": uid, "ownerReferences": blocking}}
 
@@ -70,7 +70,7 @@ class OwnedObjects:
         await self._patch_owners(path, patch, unblocked)
 
     async def _patch_owners(self, path: ObjectPath, patch: Any, of: Rest) -> None:
-        """Patch strategically; custom resources, which cannot be, are patched as a whole."""
+        """Patch strategically; use a merge patch of all references for custom resources."""
         try:
             await self._patch(path, PatchType.STRATEGIC, patch)
         except ApiError as error:
@@ -83,7 +83,7 @@ class OwnedObjects:
                 await self._patch(path, PatchType.MERGE, {"metadata": metadata})
 
     async def remove_finalizer(self, path: ObjectPath, finalizer: str) -> None:
-        """Take a finalizer away, if it is there."""
+        """Remove a finalizer, if the object has it."""
         meta = await self.get(path)
         if meta is None or finalizer not in (meta.finalizers or ()):
             return
@@ -95,7 +95,7 @@ class OwnedObjects:
         await self._client.patch(path, kind, msgspec.json.encode(patch), bytes)
 
     async def get(self, path: ObjectPath) -> ObjectMeta | None:
-        """Return an object's metadata, None if there is none."""
+        """Return an object's metadata; None if it does not exist."""
         try:
             return (await self._client.get(path, decode_partial)).metadata
         except ApiError as error:

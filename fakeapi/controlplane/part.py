@@ -1,7 +1,7 @@
-"""What a part of the control plane is, and what it is given.
+"""The interface of control plane components, and the context they are created with.
 
-A part keeps its copies and notes what is to be done for as long as it runs; its controller does it,
-one key at a time, unless it is paused.
+While a component runs, it keeps its caches and enqueues keys; its controller processes them, one
+key at a time, unless it is paused.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from fakeapi.controllers.spreading.written import Written
 from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry  # who needs it, loads it
+    from prometheus_client import CollectorRegistry  # imported on first use
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a part works with: the way to the API server, shared copies, time, dice, and events.
+    """The context of components: client, shared informers, clock, randomness, and Events.
 
-    ``certificate`` is that of the API server's authority, in PEM; "" if it speaks plain HTTP.
-    Figures go into ``registry``; without one each part keeps its own. ``quirks`` are the oddities
-    of OpenKruise's that are followed. ``written`` is what parts have written of WorkloadSpreads.
+    ``certificate`` is the CA certificate of the API server, in PEM; "" if it serves plain HTTP.
+    Metrics are registered in ``registry``; without one each component has its own. ``quirks`` are
+    the OpenKruise quirks that are followed. ``assumed_statuses`` holds the components' own writes
+    of WorkloadSpreads.
     """
 
     client: Client
@@ -44,12 +45,12 @@ class Setting:
 
 
 class Part(Protocol):
-    """One controller of the control plane."""
+    """One component of the control plane."""
 
     controller: Controller[Any]
 
     async def run(self) -> None:
-        """Do its work until cancelled."""
+        """Run until cancelled."""
         ...
 
 

@@ -1,15 +1,15 @@
-"""Pods that nobody else will ever end.
+"""The pod garbage collector: deletes pods that no other controller deletes.
 
 Every 20 seconds, of all pods:
 
-    finished, and more of them than the threshold    the evicted and then the oldest go
-    told to go, on a node that is not ready and      goes
-    marked out of service
-    on a node that has not been there for 40 s,      is marked as disrupted and failed, and goes
-    and that the server does not know either
-    told to go before it got a node                  goes
+    finished, above the threshold                    evicted pods first, then the oldest
+    being deleted, on a node that is not ready and   deleted
+    has the out-of-service taint
+    on a node that has been missing for 40 s and     marked as disrupted and failed, and deleted
+    does not exist on the server either
+    being deleted before they were scheduled         deleted
 
-They go at once, whatever grace period they have, and as failed unless they have finished.
+They are deleted without a grace period, and are failed first unless they have finished.
 
 Source: kubernetes/pkg/controller/podgc/gc_controller.go.
 """
@@ -43,25 +43,25 @@ _NO_NODE: Final = {
 
 @dataclass(slots=True)
 class Quarantine:
-    """Nodes that were missing, and since when, in seconds."""
+    """Missing nodes, and since when, in seconds."""
 
     since: dict[str, float]
 
     def over(self, missing: Iterable[str], now: float) -> list[str]:
-        """Note the nodes that are missing now, and give those that have been for long enough."""
+        """Update the missing nodes, and return those that have been missing for long enough."""
         self.since = {name: self.since.get(name, now) for name in missing}
         return [name for name, at in self.since.items() if now - at >= QUARANTINE_SECONDS]
 
 
 def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
-    """Return the finished pods beyond the threshold that go first; 0 keeps all."""
+    """Return the finished pods above the threshold, in order of deletion; 0 keeps all."""
     finished = [pod for pod in pods if pod.status.phase not in ("Pending", "Running", "Unknown")]
     count = len(finished) - threshold if threshold > 0 else 0
     return sorted(finished, key=_first_to_go)[: max(count, 0)]
 
 
 def stranded(pods: Iterable[Pod], node: Node | None) -> list[Pod]:
-    """Return the pods told to go on a node that is out of service."""
+    """Return the pods being deleted on a node that is out of service."""
     if node is None or not any(t.key == _OUT_OF_SERVICE for t in node.spec.taints or ()):
         return []
     ready = node.condition("Ready")
@@ -71,7 +71,7 @@ def stranded(pods: Iterable[Pod], node: Node | None) -> list[Pod]:
 
 
 def unscheduled(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that were told to go before they got a node."""
+    """Return the pods being deleted that were never scheduled."""
     return [pod for pod in pods if pod.metadata.deleting and not pod.spec.node_name]
 
 
@@ -81,7 +81,7 @@ def _first_to_go(pod: Pod) -> tuple[bool, str, str]:
 
 
 class PodCollector:
-    """The part ``podgc``; ``threshold`` is how many finished pods are kept."""
+    """The component ``podgc``; ``threshold`` is how many finished pods are kept."""
 
     def __init__(self, setting: Setting, threshold: int = TERMINATED_THRESHOLD) -> None:
         self._client = setting.client
@@ -95,7 +95,7 @@ class PodCollector:
         self.controller = Controller("podgc", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Look at all pods from time to time."""
+        """Check all pods periodically until cancelled."""
         await asyncio.gather(self._pods.wait_synced(), self._nodes.wait_synced())
         self._queue.add("pods")
         await self.controller.run()

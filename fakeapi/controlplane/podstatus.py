@@ -1,8 +1,8 @@
-"""What controllers write about pods: that they failed, are not ready, or are in the way.
+"""Writes of controllers to pods: conditions, the phase Failed, and deletions.
 
-Conditions are merged by their type, as strategic patches merge them; a condition keeps the time of
-its transition as long as its status stays. Every write names the pod's UID, so that a namesake is
-left alone, and a pod that has gone meanwhile is no error.
+Conditions are merged by type, as strategic merge patches do; a condition keeps its transition time
+as long as its status is unchanged. Every write states the pod's UID, so that another pod of the
+same name is not affected. A missing pod is no error.
 
 Source: kubernetes/pkg/util/pod (PatchPodStatus), pkg/api/v1/pod (UpdatePodCondition),
 pkg/controller/util/node (MarkPodsNotReady).
@@ -26,14 +26,14 @@ DISRUPTED: Final[Mapping[str, str]] = {"type": "DisruptionTarget", "status": "Tr
 
 
 class PodWriter:
-    """Writes about pods, at a clock's time."""
+    """Writes pod conditions and deletes pods, with the clock's timestamps."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
 
     async def fail_and_delete(self, pod: Pod, condition: Mapping[str, str] | None = None) -> None:
-        """Let a pod go at once, as failed unless it has finished."""
+        """Delete a pod without a grace period, after failing it unless it has finished."""
         try:
             if not pod.finished:
                 conditions = [self._stamped(pod, condition)] if condition else []
@@ -43,7 +43,7 @@ class PodWriter:
             _pass_if_gone(error)
 
     async def disrupt_and_delete(self, pod: Pod, condition: Mapping[str, str]) -> None:
-        """Say why a pod goes, and let it go with its own grace period."""
+        """Set a condition and delete the pod with its own grace period."""
         try:
             await self.set_condition(pod, condition)
             await self._client.delete(_path(pod), uid=pod.metadata.uid)
@@ -51,7 +51,7 @@ class PodWriter:
             _pass_if_gone(error)
 
     async def set_condition(self, pod: Pod, condition: Mapping[str, str]) -> None:
-        """Write a condition, unless the pod has it as it is. Raises ApiError, TransportError."""
+        """Write a condition, unless it is unchanged. Raises ApiError, TransportError."""
         old = pod.condition(condition["type"])
         if old and all(getattr(old, name, "") == value for name, value in condition.items()):
             return
@@ -75,6 +75,6 @@ def _path(pod: Pod) -> ObjectPath:
 
 
 def _pass_if_gone(error: ApiError) -> None:
-    """Raise again what does not mean that the pod, or the one meant, is no longer there."""
+    """Raise the error again, unless the pod is gone or was replaced (404, 409)."""
     if error.status not in (404, 409):
         raise error

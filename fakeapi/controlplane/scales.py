@@ -1,8 +1,8 @@
-"""How many pods the controllers of some pods are to have.
+"""Scales of the controllers of pods: how many replicas are expected.
 
 A pod of a ReplicaSet that belongs to a Deployment counts for the Deployment. Controllers of other
-kinds are asked through their scale subresource. Each controller counts once, and a pod without one
-counts nothing and is told of.
+kinds are read through their scale subresource. Each controller counts once; a pod without a
+controller does not count and is returned as unmanaged.
 
 Source: kubernetes/pkg/controller/disruption/disruption.go (finders, getExpectedScale).
 """
@@ -35,7 +35,7 @@ class _Spec(Struct):
 
     @property
     def wanted(self) -> int:
-        """How many there are to be; one, if nothing is said."""
+        """The number of replicas; 1 by default."""
         return 1 if self.replicas is None else self.replicas
 
 
@@ -49,7 +49,7 @@ _decode_scale = msgspec.json.Decoder(_Workload).decode
 
 
 class Scales:
-    """The scales of workloads, from watching and, for kinds of others, by asking."""
+    """Finds the scales of workloads, in caches or through the scale subresource."""
 
     def __init__(self, setting: Setting) -> None:
         self._client = setting.client
@@ -60,11 +60,11 @@ class Scales:
         }
 
     async def wait_synced(self) -> None:
-        """Return once all workloads are known."""
+        """Wait until the informers of workloads have synced."""
         await asyncio.gather(*(shared.wait_synced() for shared in self._shared.values()))
 
     async def total(self, pods: Sequence[Pod]) -> tuple[int, Sequence[str]]:
-        """Return the sum of the scales, and the names of the pods that nobody controls.
+        """Return the sum of the scales, and the names of the pods without a controller.
 
         Raises BudgetError, ApiError.
         """
@@ -121,7 +121,7 @@ class Scales:
         return self._shared[resource].objects
 
     async def _asked(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
-        """Ask for the scale subresource of a kind that may be anybody's."""
+        """Read the scale subresource of an owner of any kind."""
         served = (await discover(self._client)).of_kind(owner.api_version, owner.kind)
         if served is None:
             what = f'"{owner.kind}" in version "{owner.api_version}"'
@@ -138,6 +138,6 @@ class Scales:
 
 
 def _check_scale(served: ServedResource) -> None:
-    """Raise BudgetError if a kind has no scale at all."""
+    """Raise BudgetError if a kind has no scale subresource."""
     if "scale" not in served.subresources:
         raise BudgetError(f"{served.resource} does not implement the scale subresource")

@@ -1,11 +1,11 @@
-"""What every namespace begins with: the ServiceAccount ``default``, and the cluster's certificate.
+"""The ServiceAccount ``default`` and the root CA ConfigMap of every namespace.
 
-    object                          made when it is missing     put right when it was changed
-    ServiceAccount default          yes                         no
-    ConfigMap kube-root-ca.crt      yes                         yes
+    object                          created when missing       restored when changed
+    ServiceAccount default          yes                        no
+    ConfigMap kube-root-ca.crt      yes                        yes
 
-A namespace that is being terminated gets nothing. A cluster that speaks plain HTTP has no
-certificate, and publishes an empty text.
+Terminating namespaces are skipped. A cluster that serves plain HTTP has no certificate, and
+publishes an empty text.
 
 Source: kubernetes/pkg/controller/serviceaccount/serviceaccounts_controller.go,
 pkg/controller/certificates/rootcacertpublisher/publisher.go.
@@ -50,7 +50,7 @@ _decode_config_map = forgiving(_ConfigMap)
 
 
 class AccountController:
-    """The part ``serviceaccounts``."""
+    """The component ``serviceaccounts``."""
 
     def __init__(self, setting: Setting) -> None:
         self._client = setting.client
@@ -62,7 +62,7 @@ class AccountController:
         self.controller = Controller("serviceaccounts", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Keep every namespace equipped."""
+        """Reconcile namespaces until cancelled."""
         shared = (self._namespaces, self._accounts, self._config_maps)
         await asyncio.gather(*(each.wait_synced() for each in shared))
         self._namespaces.objects.add_handler(_Equip(self._queue))
@@ -105,7 +105,7 @@ class AccountController:
 
 
 class _Equip:
-    """Namespaces, as they come and change."""
+    """Enqueues namespaces that are added or updated."""
 
     def __init__(self, queue: WorkQueue[str]) -> None:
         self._queue = queue
@@ -117,18 +117,18 @@ class _Equip:
         self._queue.add(new.metadata.name)
 
     def removed(self, item: Namespace) -> None:
-        """What was in it goes with it."""
+        """Ignore removals; the namespace's objects are deleted with it."""
 
 
 class _Missed:
-    """Objects of one name: their namespace is looked at when they change or go."""
+    """Enqueues the namespace of an object of one name when it changes or is deleted."""
 
     def __init__(self, queue: WorkQueue[str], name: str) -> None:
         self._queue = queue
         self._name = name
 
     def added(self, item: PartialObject | _ConfigMap) -> None:
-        """As it should be."""
+        """Ignore additions."""
 
     def updated(self, _old: PartialObject | _ConfigMap, new: PartialObject | _ConfigMap) -> None:
         self.removed(new)

@@ -1,8 +1,8 @@
-"""The parts of objects that the control plane reads, as typed shapes for partial decoding.
+"""Typed parts of the objects that the control plane reads, for partial decoding.
 
-Objects are stored as clients wrote them, so a field may have a type that makes no sense. Decoding
-then gives the object with its metadata alone: a controller takes it for one that says nothing, and
-nothing else suffers from it.
+Objects are stored as clients wrote them, so a field may have the wrong type. Decoding then returns
+the object with its metadata only: a controller sees all other fields unset, and other objects are
+not affected.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ class Pod(Struct):
 
     @property
     def ready(self) -> bool:
-        """Whether it says that it is ready."""
+        """Whether its Ready condition is true."""
         found = self.condition("Ready")
         return found is not None and found.status == "True"
 
     @property
     def finished(self) -> bool:
-        """Whether it has run to its end."""
+        """Whether it has succeeded or failed."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def reference(self) -> ObjectReference:
-        """What an event about it refers to."""
+        """The object reference of Events about it."""
         meta = self.metadata
         return ObjectReference("v1", "Pod", meta.namespace, meta.name, meta.uid)
 
@@ -139,7 +139,7 @@ class Node(Struct):
 
     @property
     def reference(self) -> ObjectReference:
-        """What an event about it refers to: by its name, as kubelets do."""
+        """The object reference of Events about it: by name, as kubelets do."""
         return ObjectReference("", "Node", "", self.metadata.name, self.metadata.uid)
 
 
@@ -161,7 +161,7 @@ Decode = Callable[[msgspec.Raw], S]
 
 
 def forgiving(shape: type[S]) -> Decode[S]:
-    """Return a decoder of a shape; see the module's rule for what does not fit."""
+    """Return a decoder of a type that tolerates wrong field types as the module describes."""
     decoder = msgspec.json.Decoder(shape)
 
     def decode(raw: msgspec.Raw) -> S:

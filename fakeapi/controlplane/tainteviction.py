@@ -1,13 +1,13 @@
-"""Eviction by taint: pods leave nodes whose NoExecute taints they do not tolerate.
+"""Taint-based eviction: deletes pods that do not tolerate a NoExecute taint of their node.
 
-    the pod's tolerations                       it goes
-    leave a NoExecute taint uncovered           at once
-    cover all, the shortest for n seconds       n seconds after the taint was seen
-    cover all, without end                      never
+    the pod's tolerations                              it is deleted
+    do not cover some NoExecute taint                  at once
+    cover all taints, the shortest one for n seconds   n seconds after the taint was observed
+    cover all taints, without a limit                  never
 
-When the taints go, or the tolerations come to cover them without end, what was to happen does not.
-The time runs from when it was first set, whatever is tolerated later. Pods are marked as disrupted
-and go with their own grace period; no disruption budget is asked.
+A pending deletion is cancelled when the taints are removed or the tolerations cover them without a
+limit. Its time is not changed by tolerations that change later. Pods are marked as disrupted and
+deleted with their own grace period; disruption budgets are not consulted.
 
 Source: kubernetes/pkg/controller/tainteviction/taint_eviction.go.
 """
@@ -37,7 +37,7 @@ _MARK: Final = {
 
 
 def tolerated_seconds(pod: Pod, taints: Sequence[Taint]) -> float | None:
-    """Return how long a pod tolerates all of some taints; None for ever."""
+    """Return for how long a pod tolerates all of some taints; None without a limit."""
     shortest: float | None = None
     for taint in taints:
         modelled = selectors.Taint(taint.key, taint.value or "", taint.effect)
@@ -63,7 +63,7 @@ def tolerated_seconds(pod: Pod, taints: Sequence[Taint]) -> float | None:
 
 
 class TaintEvictor:
-    """The part ``tainteviction``."""
+    """The component ``tainteviction``."""
 
     def __init__(self, setting: Setting) -> None:
         self._clock = setting.clock
@@ -77,14 +77,14 @@ class TaintEvictor:
         self.controller = Controller("tainteviction", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Evict pods."""
+        """Evict pods until cancelled."""
         await asyncio.gather(self._nodes.wait_synced(), self._pods.wait_synced())
         self._nodes.objects.add_handler(_Nodes(self))
         self._pods.objects.add_handler(_Pods(self._queue))
         await self.controller.run()
 
     def node_changed(self, name: str) -> None:
-        """Have all pods of a node looked at."""
+        """Enqueue all pods of a node."""
         for pod in self._pods.objects.by(BY_NODE, name):
             self._queue.add(pod.metadata.key)
 
@@ -115,7 +115,7 @@ class TaintEvictor:
 
 
 class _Nodes:
-    """Nodes whose NoExecute taints change."""
+    """Handles events of nodes whose NoExecute taints change."""
 
     def __init__(self, evictor: TaintEvictor) -> None:
         self._evictor = evictor
@@ -133,7 +133,7 @@ class _Nodes:
 
 
 class _Pods:
-    """Pods that get a node, tolerate other things, or go."""
+    """Handles events of pods: new node, new tolerations, or deletion."""
 
     def __init__(self, queue: WorkQueue[str]) -> None:
         self._queue = queue
@@ -152,7 +152,7 @@ class _Pods:
 
 
 def no_execute(node: Node | None) -> Sequence[Taint]:
-    """Return the taints of a node that drive pods away; none of a node that is not there."""
+    """Return the NoExecute taints of a node; none if the node does not exist."""
     taints: Iterable[Taint] = (node.spec.taints if node else None) or ()
     return [taint for taint in taints if taint.effect == NO_EXECUTE]
 

@@ -1,10 +1,10 @@
-"""How fast nodes are given up, zone by zone: slowly, lest a broken network evict everybody.
+"""Rate limits for tainting unhealthy nodes by zone, so that a network failure evicts few pods.
 
-    zone                                  nodes given up
-    most nodes are ready                  one each 10 s
-    at least 55 % (and 3) are not         one each 100 s in zones of more than 50 nodes, else none
-    none is ready                         one each 10 s
-    none is ready in any zone             none, and every node is taken back: it must be us
+    zone                          nodes tainted
+    most nodes are ready          one each 10 s
+    at least 55 % (and 3) not     one each 100 s in zones of more than 50 nodes, else none
+    none is ready                 one each 10 s
+    none is ready in any zone     none, and all taints are removed: the controller is cut off
 
 Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState,
 handleDisruption), scheduler/rate_limited_queue.go.
@@ -25,7 +25,7 @@ UNHEALTHY_SHARE: Final = 0.55
 
 
 class ZoneState(Enum):
-    """How a zone is."""
+    """The disruption state of a zone."""
 
     NORMAL = "Normal"
     PARTLY_DISRUPTED = "PartialDisruption"
@@ -33,7 +33,7 @@ class ZoneState(Enum):
 
 
 def zone_of(node: Node) -> str:
-    """Return a node's region and zone in one text; "" if it names neither."""
+    """Return a node's region and zone as one text; "" if it has neither label."""
     labels = node.metadata.labels or {}
     region = labels.get("topology.kubernetes.io/region", "")
     zone = labels.get("topology.kubernetes.io/zone", "")
@@ -41,7 +41,7 @@ def zone_of(node: Node) -> str:
 
 
 def state_of(ready: int, unready: int) -> ZoneState:
-    """Tell how a zone is that has so many nodes that are ready, and that are not."""
+    """Return the state of a zone with these numbers of ready and unready nodes."""
     if not ready and unready:
         return ZoneState.DISRUPTED
     if unready > 2 and unready / (ready + unready) >= UNHEALTHY_SHARE:
@@ -50,14 +50,14 @@ def state_of(ready: int, unready: int) -> ZoneState:
 
 
 def rate_of(state: ZoneState, nodes: int) -> float:
-    """Return how many nodes of such a zone are given up in a second."""
+    """Return how many nodes of a zone in this state are tainted per second."""
     if state is ZoneState.PARTLY_DISRUPTED:
         return SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
     return RATE
 
 
 class Turnstile:
-    """Lets one through at once, and then one at a time, at a rate (0: nobody)."""
+    """Rate limiter with a burst of one: at once, then at a rate per second (0: none)."""
 
     def __init__(self, now: float) -> None:
         self._rate = RATE
@@ -65,12 +65,12 @@ class Turnstile:
         self._last = now
 
     def set_rate(self, rate: float, now: float) -> None:
-        """Go on at another rate; whoever changes it has to wait."""
+        """Change the rate; at a new rate above 0 the next node passes at once."""
         if rate != self._rate:
             self._rate, self._tokens, self._last = rate, 1.0 if rate else 0.0, now
 
     def passes(self, now: float) -> bool:
-        """Let one through, if it may pass."""
+        """Take a token and return True, if one is available."""
         self._tokens = min(1.0, self._tokens + (now - self._last) * self._rate)
         self._last = now
         if self._tokens < 1.0 - 1e-9:
@@ -79,12 +79,12 @@ class Turnstile:
         return True
 
     def next_in(self) -> float | None:
-        """Return the seconds until the next may pass; None for never."""
+        """Return the seconds until the next token; None for never."""
         return max(0.0, (1.0 - self._tokens) / self._rate) if self._rate else None
 
 
 class Zones:
-    """The zones' states, and what follows from all of them together."""
+    """Tracks the states of zones and their rate limiters."""
 
     def __init__(self) -> None:
         self.turnstiles: dict[str, Turnstile] = {}
@@ -92,21 +92,21 @@ class Zones:
 
     @property
     def all_disrupted(self) -> bool:
-        """Whether no zone has a node that is ready."""
+        """Whether no zone has a ready node."""
         return bool(self._states) and all(
             state is ZoneState.DISRUPTED for state in self._states.values()
         )
 
     def turnstile(self, zone: str, now: float) -> Turnstile:
-        """Return the turnstile of a zone, a new one if it has none."""
+        """Return the rate limiter of a zone, a new one if it has none."""
         if zone not in self.turnstiles:
             self.turnstiles[zone] = Turnstile(now)
         return self.turnstiles[zone]
 
     def update(self, counts: Mapping[str, tuple[int, int]], now: float) -> bool:
-        """Take in how many nodes of each zone are ready and are not.
+        """Set the numbers of ready and unready nodes of each zone.
 
-        Tells whether all zones are disrupted now that were not before.
+        Return whether all zones are disrupted now and were not before.
         """
         before = self.all_disrupted
         self._states = {zone: state_of(*both) for zone, both in counts.items()}

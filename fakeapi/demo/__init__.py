@@ -1,14 +1,15 @@
-"""``make demo``: the whole loop in one process, watched while it happens and summed up.
+"""``make demo``: preemption, rescheduling and eviction in one process, observed and summarized.
 
-    deliberations    what the extender decided, and why each pod was spared
-    sights           the cluster at one moment, as the API server and the scheduler's trace show it
-    chapters         what each part of the story still lacks
-    news, summary    what has happened between two sights; what is left to say of the last one
-    tables           both for people
-    screens          where they are shown: refreshed on a terminal, plain lines elsewhere
-    staging          a cluster, and the extender that its scheduler asks over HTTP
-    directing        what is done from outside, and when: workloads, the burst, the leak
-    questions        another demo: questions of a real kube-scheduler, explained one by one
+    decisions          the extender's decisions, and why each pod was reprieved
+    observed_state     the cluster at one moment, from the API server and the scheduler's trace
+    steps              the unmet conditions of each step
+    event_feed         the changes between two observed states
+    summary            the rows of the final tables
+    output             the tables, and where they are shown: a live display or plain lines
+    environment        a cluster, and the extender that its scheduler calls over HTTP
+    driver             what is done to the cluster, and when: workloads, the burst, the leak
+    captured_requests  another demo: requests of a real kube-scheduler, explained one by one
 
-Up to ``tables`` all of it is pure. The story itself is data: :mod:`fakeapi.scenarios.loop`.
+``decisions`` to ``summary`` are pure, and so are the tables. The scenario is data:
+:mod:`fakeapi.demo.scenarios.preemption_story`.
 """

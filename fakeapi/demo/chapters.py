@@ -1,7 +1,7 @@
-"""The chapters of the story, and what each of them still lacks.
+"""The steps of the demo and their conditions.
 
-A chapter is over when it lacks nothing; if that does not come to pass, what it lacks says what went
-wrong. Pure.
+A step is complete when it has no unmet conditions. If it does not complete in time, the unmet
+conditions are the error message. Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fakeapi.scenarios.loop import Story
 
 
 class Chapter(Enum):
-    """A part of the story; the value is its headline."""
+    """A step of the demo; the value is its headline."""
 
     START = "nodes register, webhooks are made known"
     FILLING = "the cluster fills"
@@ -25,24 +25,24 @@ class Chapter(Enum):
 
 
 def lacks(chapter: Chapter, sight: Sight, story: Story) -> tuple[str, ...]:
-    """Say what must still happen before a chapter is over."""
+    """Return the conditions that are not met yet, as messages."""
     return tuple(_LACKING[chapter](sight, story))
 
 
 def unplaced(workload: str, sight: Sight, story: Story) -> tuple[str, ...]:
-    """Say how many pods of a workload have no node yet; nothing if all have."""
+    """Return a message about the pods of a workload without a node; () if all have one."""
     wanted = story.wanted[workload]
     placed = sum(bool(pod.node) for pod in sight.pods_of(workload))
     return () if placed == wanted else (f"{workload}: {placed} of {wanted} pods have a node",)
 
 
 def waits(pod: SeenPod, sight: Sight) -> bool:
-    """Return whether a pod has no node, and the scheduler has said why."""
+    """Return whether a pod has no node and a FailedScheduling Event."""
     return pod.active and not pod.node and bool(sight.refusal(pod))
 
 
 def short_nodes(sight: Sight) -> list[SeenNode]:
-    """Return the nodes that say they are short of memory."""
+    """Return the nodes that report MemoryPressure."""
     return [node for node in sight.nodes if node.short_of_memory]
 
 

@@ -1,4 +1,4 @@
-"""``reprieve demo``: the loop, or kube-scheduler's questions."""
+"""``reprieve demo``: a whole cluster, or captured requests of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLE: Final = "Example: reprieve demo"
 
 _PACE: Final = 2.0
 _FASTEST: Final = 10.0
-"""Beyond, kubelets would seem silent, and the extender late, for a moment's load on the machine."""
+"""Above this factor, brief load on the host makes kubelets seem dead and the extender late."""
 
 _WARNING: Final = 30
 _NEXT: Final = """\
@@ -36,7 +36,7 @@ Where to look next:
 
 
 class StoryName(Enum):
-    """What is shown."""
+    """The demos."""
 
     LOOP = "loop"
     QUESTIONS = "questions"
@@ -57,8 +57,8 @@ def show_demo(
         typer.Option("--speed", metavar="X", help="How much faster the loop's clock runs; 2."),
     ] = None,
 ) -> None:
-    """Show what Reprieve does; fails if the loop is not closed."""
-    # Nothing on the screen beside the story but warnings.
+    """Show what Reprieve does; fails if a step of the loop does not complete."""
+    # Warnings are the only log lines on the screen.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
     if story is StoryName.QUESTIONS:
         if seed is not None or speed is not None:
@@ -74,7 +74,7 @@ def show_demo(
 
 
 async def play_loop(console: Console, seed: int, pace: float) -> Outcome:
-    """Play the loop and sum it up on ``console``."""
+    """Run the loop and print its summary on ``console``."""
     story = loop_story()
     async with served(story, seed, pace) as (stage, addresses):
         console.print(f"fakeapi listens on {addresses.server}, reprieve on {addresses.extender}")
@@ -88,7 +88,7 @@ async def play_loop(console: Console, seed: int, pace: float) -> Outcome:
 
 
 def tell_end(console: Console, outcome: Outcome) -> None:
-    """Say where to look next, or what is missing."""
+    """Print further commands to try, or the unmet conditions."""
     console.print(Rule())
     if not outcome.missing:
         console.print(_NEXT, markup=False, soft_wrap=True)

@@ -1,8 +1,8 @@
-"""What the extender decided about a preemptor, told so that a person can follow it.
+"""Explained preemption decisions of the extender.
 
-Who is spared was put back on the node after all had been taken off it, and the preemptor still fit.
-Why it was put back before others is told by the rules themselves: first those whose eviction would
-break a disruption budget, then the most important ones (:mod:`policies.preemption`).
+A pod is reprieved if, after all potential victims were removed from the node, the preemptor still
+fits with the pod added again. The order of reprieving is the reason for the result: first the pods
+whose eviction would violate a disruption budget, then by importance (:mod:`policies.preemption`).
 
 Pure.
 """
@@ -22,7 +22,7 @@ from policies.upstream import Release
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod that goes."""
+    """A pod that is evicted."""
 
     pod: str
     priority: int
@@ -30,7 +30,7 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """A pod that stays, though it is less important than the preemptor."""
+    """A pod of lower priority than the preemptor that is not evicted."""
 
     pod: str
     priority: int
@@ -39,10 +39,10 @@ class Spared:
 
 @dataclass(frozen=True, slots=True)
 class Deliberation:
-    """One answer of the verb ``preempt``.
+    """One decision of the verb ``preempt``.
 
-    ``preemptor`` is its UID. ``decided_by`` is "" where there was one candidate only. ``seconds``
-    is what deciding took, ``budgets_broken`` how many disruption budgets the victims break.
+    ``preemptor`` is a UID. ``decided_by`` is "" if there was only one candidate. ``seconds`` is the
+    time that the decision took, ``pdb_violations`` the number of PDB violations of the victims.
     """
 
     preemptor: str
@@ -59,7 +59,7 @@ class Deliberation:
 def deliberation_of(
     answer: Answer, budgets: Sequence[DisruptionBudget], release: Release, seconds: float
 ) -> Deliberation | None:
-    """Tell of an answer; None if it names no node. ``budgets`` are those that it was made with."""
+    """Explain a result; None if it names no node. ``budgets`` are those of the decision."""
     decision, chosen = answer.decision, answer.promised
     if not isinstance(decision, PreemptionDecision) or chosen is None:
         return None

@@ -1,7 +1,7 @@
-"""What is done from outside, and when: everything else happens by itself.
+"""Drives the demo: creates its objects step by step; the control plane does the rest.
 
-Each chapter begins with a deed and ends when it lacks nothing. A chapter that is not over in time
-ends the story.
+Each step starts with an action and ends when all its conditions are met. A step that does not
+complete in time ends the demo.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Lacking = Callable[[Sight], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended: the last sight, the last chapter, and what that still lacked."""
+    """The result: the last observed state, the last step, and its unmet conditions."""
 
     sight: Sight
     chapter: Chapter
@@ -57,7 +57,7 @@ class Outcome:
 
 
 class Director:
-    """Plays a story on a stage, and shows it on a screen."""
+    """Runs a scenario in a demo cluster, and shows it on a screen."""
 
     def __init__(self, stage: Stage, story: Story, screen: Screen) -> None:
         self._stage = stage
@@ -67,7 +67,7 @@ class Director:
         self._sight = Sight()
 
     async def play(self) -> Outcome:
-        """Play it to its end, or to the chapter that does not end."""
+        """Run all steps, or up to the first one that does not complete."""
         for chapter, deed in (
             (Chapter.START, None),
             (Chapter.FILLING, self._fill),
@@ -88,7 +88,7 @@ class Director:
         return lambda sight: lacks(chapter, sight, self._story)
 
     async def _until(self, chapter: Chapter, lacking: Lacking) -> tuple[str, ...]:
-        """Look on until nothing is lacking; gives what is when patience ends."""
+        """Poll until all conditions are met; return the unmet ones after the timeout."""
         clock = self._stage.clock
         deadline = clock.monotonic() + self._stage.patience_seconds
         while True:
@@ -101,7 +101,7 @@ class Director:
             await clock.sleep(LOOK_SECONDS)
 
     async def _fill(self) -> tuple[str, ...]:
-        """Create workloads, each when the one before it is placed."""
+        """Create workloads, each once the pods of the previous one have nodes."""
         await self._create(self._story.setting)
         for workload in self._story.workloads:
             await self._create((workload,))
@@ -119,7 +119,7 @@ class Director:
         return ()
 
     async def _leak(self) -> tuple[str, ...]:
-        """Have a pod play another script from now on."""
+        """Set the simulation script of one pod of the leaking workload."""
         body = orjson.dumps({"metadata": {"annotations": {SCRIPT: self._story.leak}}})
         for pod in self._sight.pods_of(self._story.leaking)[:1]:
             namespace, _, name = pod.key.partition("/")

@@ -1,4 +1,4 @@
-"""Looking at the cluster, as anybody can who may list pods, nodes and Events."""
+"""Observes the cluster with list requests for pods, nodes, Events and webhook configurations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from fakeapi.demo.staging import Stage
 
 @dataclass(slots=True)
 class Lookout:
-    """Looks at a stage. ``before`` are the UIDs of the pods that were there before the burst."""
+    """Reads the state of a demo cluster.
+
+    ``pods_before_burst`` are the UIDs of the pods that existed before the burst.
+    """
 
     stage: Stage
     began: float
     before: frozenset[str] = frozenset()
 
     async def look(self) -> Sight:
-        """Return the cluster as it is. Raises ApiError, TransportError."""
+        """Return the current state of the cluster. Raises ApiError, TransportError."""
         client = self.stage.client
         pods = await client.list(PODS, read_pod)
         nodes = await client.list(NODES, read_node)

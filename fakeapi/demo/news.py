@@ -1,4 +1,4 @@
-"""What has happened between two sights, a line for each thing, in the order in which it is told.
+"""The changes between two observed states, one line each, in the order of the scenario.
 
 Pure.
 """
@@ -14,7 +14,7 @@ from fakeapi.scenarios.loop import Story
 
 
 def news(before: Sight, after: Sight, story: Story) -> list[str]:
-    """Say what is new."""
+    """Return a line for each change."""
     return [
         *_filled(before, after, story),
         *_answered(before, after),
@@ -27,7 +27,7 @@ def news(before: Sight, after: Sight, story: Story) -> list[str]:
 
 
 def why(deliberation: Deliberation) -> str:
-    """Say what decided between the candidates."""
+    """Return the reason for which a candidate was chosen."""
     if not deliberation.decided_by:
         return "the only candidate"
     return f"best of {deliberation.candidates} by {deliberation.decided_by}"

@@ -1,8 +1,8 @@
-"""``reprieve demo questions``: kube-scheduler's questions, put to the extender and explained.
+"""``reprieve demo questions``: requests of kube-scheduler, sent to the extender and explained.
 
-A fake API server holds the demo cluster; the extender follows it as it would follow a real one.
-Then come three requests that were captured from a real kube-scheduler, and a few of our own in its
-words. Every table is made from the very decision that was sent.
+A fake API server serves the demo cluster, and the extender follows it like a real one. The demo
+sends three requests that were captured from a real kube-scheduler, and some additional ones in the
+same format. Every table is made from the decision that was sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHOWN_BYTES = 300
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One call, and what it is about."""
+    """One request to the extender, with a title."""
 
     title: str
     verb: str
@@ -43,20 +43,20 @@ class Question:
 
 
 class Witness(Journal):
-    """A journal that keeps the last answer, so that it can be shown."""
+    """A decision log that also keeps the last result."""
 
     def __init__(self) -> None:
         super().__init__()
         self.last: Answer | None = None
 
     def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
-        """Write the answer and keep it."""
+        """Log the result and keep it."""
         super().answered(answer, around, silence)
         self.last = answer
 
 
 async def ask_questions(console: Console) -> None:
-    """Start a cluster and the extender on it, and tell the story on ``console``."""
+    """Start a cluster and the extender, send all requests and print the results."""
     async with FakeCluster(run="none") as cluster:
         objects = scenario("demo")
         cluster.load(objects)
@@ -70,7 +70,7 @@ async def ask_questions(console: Console) -> None:
 
 
 async def tell(extender: Running, witness: Witness, console: Console) -> None:
-    """Ask ``extender`` about the demo cluster; ``witness`` must be its journal."""
+    """Send all requests to ``extender``; ``last_result`` must be its decision log."""
     await extender.wait_synced()
     async with aiohttp.ClientSession() as session:
         for question in (*_captured(), *_our_own(extender)):
@@ -78,7 +78,7 @@ async def tell(extender: Running, witness: Witness, console: Console) -> None:
 
 
 def wide_console() -> Console:
-    """Return a console on stdout that tables fit on, whatever it is connected to."""
+    """Return a console on stdout that is wide enough for tables, on a terminal or not."""
     return Console(width=140, highlight=False)
 
 
@@ -156,7 +156,7 @@ def _our_own(extender: Running) -> Iterator[Question]:
 
 
 def _offer_all(pod: dict[str, Any], extender: Running) -> bytes:
-    """Write the request that kube-scheduler would send after its own dry run on all nodes."""
+    """Return the request that kube-scheduler would send after its own dry run on all nodes."""
     service = extender.service
     preemptor = decode_pod(_encoded(pod), service.engine.rules.release)
     candidates = decide_preemption(

@@ -1,6 +1,6 @@
-"""Pods, nodes and Events as they are seen in what an API server answers.
+"""Decodes pods, nodes and Events of an API server into observed objects.
 
-Decoding is partial: nothing is read that the story does not tell. Pure.
+Decoding is partial: only the fields that the demo shows are read. Pure.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _events = msgspec.json.Decoder(_Event)
 
 
 def read_pod(raw: msgspec.Raw | bytes) -> SeenPod:
-    """Read a pod as the API server has it."""
+    """Decode a pod."""
     pod = _pods.decode(raw)
     meta, status = pod.metadata, pod.status
     owner = meta.controller
@@ -92,7 +92,7 @@ def read_pod(raw: msgspec.Raw | bytes) -> SeenPod:
 
 
 def read_node(raw: msgspec.Raw | bytes) -> SeenNode:
-    """Read a node as the API server has it."""
+    """Decode a node."""
     node = _nodes.decode(raw)
     conditions = node.status.conditions
     return SeenNode(
@@ -105,11 +105,11 @@ def read_node(raw: msgspec.Raw | bytes) -> SeenNode:
 
 
 def read_event(raw: msgspec.Raw | bytes) -> SeenEvent:
-    """Read an Event; later ones come later in order, by the second and by their names."""
+    """Decode an Event; ``order`` sorts Events by second, then by the suffix of their names."""
     event = _events.decode(raw)
     about = event.involved_object
     key = f"{about.namespace}/{about.name}" if about.namespace else about.name
-    # Names end with the nanosecond of the Event.
+    # The suffix of the name is the Event's time in nanoseconds.
     order = event.last_timestamp or "", event.metadata.name.rpartition(".")[2]
     return SeenEvent(key, about.uid, event.reason, event.message, order)
 

@@ -1,6 +1,6 @@
-"""Where the story is shown: on one screen that is refreshed, or line after line.
+"""Output of the demo while it runs: a live display, or plain lines.
 
-A terminal that can move its cursor gets the screen; a pipe, a file and a dumb terminal get lines.
+A terminal with cursor control shows the live display; a pipe, a file and a dumb terminal get lines.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _SHOWN_LINES: Final = 10
 
 
 class Screen(Protocol):
-    """Shows how the story goes on."""
+    """Shows the progress of the demo."""
 
     def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
-        """Show a sight, and what is new in it."""
+        """Show an observed state and its changes."""
         ...
 
 
 class LineScreen:
-    """Prints what is new, each line with its second on the cluster's clock."""
+    """Prints the changes, each line with the seconds on the cluster's clock."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._chapter: Chapter | None = None
 
     def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
-        """Print lines; a chapter's headline comes before its first one."""
+        """Print the changes; a step's headline precedes its first line."""
         headline = () if chapter is self._chapter else (f"== {chapter.value}",)
         self._chapter = chapter
         for line in (*headline, *news):
@@ -46,7 +46,7 @@ class LineScreen:
 
 
 class LiveScreen:
-    """Keeps one screen current."""
+    """Updates a live display."""
 
     def __init__(self, story: Story, live: Live) -> None:
         self._story = story
@@ -54,19 +54,19 @@ class LiveScreen:
         self._lines: deque[str] = deque(maxlen=_SHOWN_LINES)
 
     def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
-        """Draw the screen anew."""
+        """Update the display."""
         self._lines.extend(news)
         self._live.update(screen(chapter, sight, self._story, tuple(self._lines)), refresh=True)
 
 
 def console_for_people() -> Console:
-    """Return a console on stdout; what is no terminal is wide enough for tables."""
+    """Return a console on stdout; if it is not a terminal, its width fits the tables."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(width=_WIDTH, highlight=False)
 
 
 def screen_on(console: Console, story: Story) -> AbstractContextManager[Screen]:
-    """Return the screen that a console is good for."""
+    """Return the screen that a console supports."""
     if console.is_terminal and not console.is_dumb_terminal:
         return _live(console, story)
     return nullcontext(LineScreen(console))

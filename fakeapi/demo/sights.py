@@ -1,7 +1,7 @@
-"""The cluster at one moment, as far as the story is told by it.
+"""The observed state of the cluster at one moment, as far as the demo shows it.
 
-Everything is what anybody can see: pods, nodes and Events as the API server has them, and what
-scheduler and extender have said to each other. Pure.
+It consists of pods, nodes and Events of the API server, and the calls between scheduler and
+extender. Pure.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class SeenPod:
 
     @property
     def active(self) -> bool:
-        """Whether it is there to stay."""
+        """Whether it is neither being deleted nor finished."""
         return not self.going and self.phase not in ("Succeeded", "Failed")
 
     @property
     def evicted(self) -> bool:
-        """Whether its kubelet has ended it for its node's sake."""
+        """Whether its kubelet evicted it."""
         return self.phase == "Failed" and self.reason == "Evicted"
 
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """A node; ``taints`` are written ``key:effect``."""
+    """A node; ``taints`` have the format ``key:effect``."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class SeenNode:
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent:
-    """An Event about an object, which ``key`` names."""
+    """An Event about the object ``key``."""
 
     key: str
     uid: str
@@ -71,7 +71,7 @@ class SeenEvent:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """A pod that kube-scheduler's stand-in has told to go, by its own Event."""
+    """A pod that the scheduler preempted, from the Event about it."""
 
     uid: str
     pod: str
@@ -81,10 +81,10 @@ class Preempted:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One moment, ``seconds`` after the story began, on the cluster's clock.
+    """The state ``seconds`` after the start of the demo, on the cluster's clock.
 
-    ``before`` are the UIDs of the pods that were there when the burst came; empty until then.
-    ``spreading`` tells whether the webhooks of WorkloadSpreads are known to the server.
+    ``pods_before_burst`` are the UIDs of the pods that existed when the burst was created; empty
+    until then. ``webhooks_registered``: the webhooks of WorkloadSpreads are registered.
     """
 
     seconds: float = 0.0
@@ -97,21 +97,21 @@ class Sight:
     spreading: bool = False
 
     def pods_of(self, workload: str) -> list[SeenPod]:
-        """Return the pods of a workload that are there to stay."""
+        """Return the active pods of a workload."""
         return [pod for pod in self.pods if pod.workload == workload and pod.active]
 
     def pod(self, key: str) -> SeenPod | None:
-        """Return the pod of a name."""
+        """Return the pod with the key, or None."""
         return next((pod for pod in self.pods if pod.key == key), None)
 
     def replacements(self) -> list[SeenPod]:
-        """Return the pods that ReplicaSets have made since the burst came."""
+        """Return the pods that ReplicaSets created since the burst."""
         if not self.before:
             return []
         return [pod for pod in self.pods if pod.workload and pod.uid not in self.before]
 
     def preempted(self) -> list[Preempted]:
-        """Return who has been told to go by the scheduler, in the order in which it was told."""
+        """Return the pods that the scheduler preempted, in the order of their Events."""
         found: dict[str, Preempted] = {}
         for event in sorted(self.events, key=lambda each: each.order):
             told = _PREEMPTED.fullmatch(event.message) if event.reason == "Preempted" else None
@@ -120,7 +120,7 @@ class Sight:
         return list(found.values())
 
     def deliberation(self, gone: Preempted) -> Deliberation | None:
-        """Return the extender's answer by which a pod was told to go."""
+        """Return the extender's decision by which a pod was preempted, or None."""
         return next(
             (
                 each
@@ -133,10 +133,10 @@ class Sight:
         )
 
     def refusal(self, pod: SeenPod) -> str:
-        """Return what the last Event FailedScheduling says of a pod; "" if there is none."""
+        """Return the message of a pod's last FailedScheduling Event; "" if there is none."""
         told = [e for e in self.events if e.uid == pod.uid and e.reason == "FailedScheduling"]
         return max(told, key=lambda each: each.order).message if told else ""
 
     def evicted(self) -> list[SeenPod]:
-        """Return the pods that kubelets have evicted."""
+        """Return the pods that kubelets evicted."""
         return [pod for pod in self.pods if pod.evicted]

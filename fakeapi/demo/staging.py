@@ -1,8 +1,8 @@
-"""The stage: a cluster with all its controllers, and the extender that its scheduler asks.
+"""The demo environment: a cluster with all its controllers, and the extender of its scheduler.
 
-The extender is what ``reprieve serve`` runs, on a free port of the loopback interface, and is asked
-over HTTP as anybody's would be. Cluster and extender need to know of each other: the extender
-begins, and follows the cluster once that is there.
+The extender is the server of ``reprieve serve``, on a free port of the loopback interface, and is
+called over HTTP like any other extender. Cluster and extender need each other's address: the
+extender starts first, and follows the cluster once that is running.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fakeapi.harness import FakeCluster
 from fakeapi.scenarios.loop import Story
 
 RUN: Final = "gc,namespaces,disruption,nodelifecycle,replicaset,workloadspread,kubelet,scheduler"
-"""The parts of the control plane that the story needs."""
+"""The control-plane components that the scenario needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the story is played: a way to the API server, its clock, and who takes things down.
+    """A running demo cluster: a client, the clock, the scheduler's trace and the decisions.
 
-    ``patience_seconds`` is how long a chapter may take, on that clock.
+    ``step_timeout_seconds`` is the time limit of a step, on that clock.
     """
 
     client: Client
@@ -45,7 +45,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the API server and the extender listen."""
+    """The URLs of the API server and the extender."""
 
     server: str
     extender: str
@@ -54,7 +54,7 @@ class Addresses:
 def scheduler_configuration(extender: str) -> dict[str, Any]:
     """Return the KubeSchedulerConfiguration of the README, for an extender at a URL.
 
-    The one difference: an answer may take half a minute, should the machine be busy.
+    The only difference is ``httpTimeout``: 30 seconds, for a machine under load.
     """
     preemption = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
     return {
@@ -73,7 +73,7 @@ def scheduler_configuration(extender: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def served(story: Story, seed: int, pace: float) -> AsyncIterator[tuple[Stage, Addresses]]:
-    """Return a stage on which ``pace`` seconds pass in each of ours, until the block ends."""
+    """Run a demo cluster until the block ends; its clock runs ``pace`` times as fast as ours."""
     way, witness = LateTransport(), Witness()
     rng = Random(seed)  # noqa: S311 - jitter of reconnects
     config = Config(port=0, search=Search.CLUSTER, deadline_milliseconds=Deadlines(preempt=10_000))
@@ -94,27 +94,27 @@ async def served(story: Story, seed: int, pace: float) -> AsyncIterator[tuple[St
 
 
 class LateTransport:
-    """A way to an API server that is known later; until then requests wait."""
+    """A transport whose target is set later; requests wait until then."""
 
     def __init__(self) -> None:
         self._way: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
 
     def lead_to(self, way: Transport) -> None:
-        """Say where it leads."""
+        """Set the target."""
         self._way.set_result(way)
 
     async def request(self, request: Request) -> Response:
-        """Send and await the whole answer. Raises TransportError."""
+        """Send a request and return the whole response. Raises TransportError."""
         return await (await asyncio.shield(self._way)).request(request)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        """Send and read the answer while it arrives. Raises TransportError on entering."""
+        """Send a request and stream the response. Raises TransportError on entering."""
         way = await asyncio.shield(self._way)
         async with way.stream(request) as stream:
             yield stream
 
     async def close(self) -> None:
-        """Return every connection."""
+        """Close the target, if it is set."""
         if self._way.done():
             await self._way.result().close()

@@ -1,4 +1,4 @@
-"""What is left to say in the end: rows for tables, made from one sight.
+"""The final summary: rows of tables, made from one observed state.
 
 Pure.
 """
@@ -19,7 +19,7 @@ from fakeapi.scenarios.loop import Story
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """One answer: for whom, who went, on which node, what decided, who was spared and why."""
+    """One decision: preemptor, node, victims, deciding criterion, reprieved pods with reasons."""
 
     preemptor: str
     node: str
@@ -31,7 +31,7 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Pods that came in place of others; ``fate`` is their node, or why they have none."""
+    """Pods that replaced others; ``fate`` is their node, or why they have none."""
 
     pods: tuple[str, ...]
     subset: str
@@ -40,7 +40,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A pod that its kubelet has evicted."""
+    """A pod that its kubelet evicted, with the eviction message."""
 
     pod: str
     node: str
@@ -49,10 +49,11 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls of a verb: how many, what was made of the answers, and milliseconds for the middle one.
+    """Calls of a verb: their number, their outcomes, and the median times in milliseconds.
 
-    ``round_trip`` is what the scheduler waited for an answer, ``deciding`` what the extender took
-    to make it. ``notes`` are what kube-scheduler takes without a word, and how often it was said.
+    ``round_trip`` is the time until the scheduler had the answer, ``deciding`` the extender's time
+    for the decision. ``notes`` are oddities of answers that kube-scheduler accepts silently, with
+    their counts.
     """
 
     verb: str
@@ -65,7 +66,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All there is to say."""
+    """The content of all tables."""
 
     preemptions: tuple[Preemption, ...]
     replacements: tuple[Replacement, ...]
@@ -74,7 +75,7 @@ class Summary:
 
 
 def sum_up(sight: Sight, story: Story, pace: float) -> Summary:
-    """Sum up; the cluster's clock ran ``pace`` times as fast as that of who waited."""
+    """Summarize an observed state; the cluster's clock ran ``pace`` times as fast as the host's."""
     return Summary(
         _preemptions(sight, story),
         _replacements(sight),

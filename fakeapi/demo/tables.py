@@ -1,6 +1,6 @@
-"""The story for people: one screen while it is played, tables when it is over.
+"""Human-readable output of the demo: a live screen during the run, tables at the end.
 
-Pure: sights and summaries become what rich renders.
+Pure: observed states and summaries are converted to rich renderables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ZONE: Final = "topology.kubernetes.io/zone"
 
 
 def screen(chapter: Chapter, sight: Sight, story: Story, lines: Sequence[str]) -> RenderableType:
-    """Show the cluster as it is, who waits, and ``lines``, the last things that have happened."""
+    """Return the screen: nodes with their pods, pending pods, and ``lines``, the last changes."""
     head = Text.assemble((chapter.value, "bold"), f"   {sight.seconds:.0f} s")
     told = (Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines)
     return Group(head, _nodes(sight, story), _waiting(sight, story), *told)
@@ -76,7 +76,7 @@ def _waiting(sight: Sight, story: Story) -> Text:
 
 
 def summary_tables(summary: Summary) -> RenderableType:
-    """Show who was preempted and spared, who came instead, who was evicted, and the calls."""
+    """Return the tables of preemptions with reprieved pods, replacements, evictions and calls."""
     return Group(*_parts(summary))
 
 

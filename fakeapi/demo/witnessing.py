@@ -1,4 +1,4 @@
-"""The extender's answers, taken down as they are given."""
+"""Collects the extender's preemption decisions as they are sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fakeapi.demo.deliberations import Deliberation, deliberation_of
 
 
 class Witness(Journal):
-    """A journal that keeps what was decided; it must be told of whom before the first answer."""
+    """A decision log that keeps decisions; ``service`` must be set before the first call."""
 
     service: Service
 
@@ -18,7 +18,7 @@ class Witness(Journal):
         self.deliberations: list[Deliberation] = []
 
     def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
-        """Write the answer, and keep what there is to tell of it."""
+        """Log the result, and keep the explained decision if it names a node."""
         super().answered(answer, around, silence)
         budgets = self.service.cluster.snapshot().budgets
         release = self.service.engine.rules.release

@@ -1,4 +1,4 @@
-"""Kinds of object as data: where they are served and what makes each one special."""
+"""Resources as data: their paths, names, schemas and strategies."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Reading ``builtin.zip``: kinds, schemas and descriptions, each only when it is asked for.
+"""Kinds, schemas and descriptions of ``builtin.zip``, read on first use.
 
-A definition is named as OpenAPI names it, ``io.k8s.api.core.v1.Pod``: its package, a dot, its own
-name. A package is one member of the archive and is parsed once.
+A definition has its OpenAPI name, ``io.k8s.api.core.v1.Pod``: the package, a dot, the short name. A
+package is one member of the archive and is parsed once.
 
-How the archive is made: :mod:`fakeapi.kinds.generate`.
+:mod:`fakeapi.kinds.generate` generates the archive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMPONENT: Final = "#/components/schemas/"
 
 
 def read_kinds() -> Sequence[Mapping[str, Any]]:
-    """Return the generated part of every built-in kind, in the order of discovery."""
+    """Return the generated data of every built-in kind, in the order of discovery."""
     kinds: Sequence[Mapping[str, Any]] = _read("kinds.json")
     return kinds
 
@@ -34,7 +34,7 @@ def read_schema(definition: str) -> Mapping[str, Any]:
 
 
 def read_description(definition: str) -> tuple[str, Mapping[str, str]]:
-    """Return what a definition means, and what each of its fields means; raises KeyError."""
+    """Return the description of a definition and of each of its fields; raises KeyError."""
     package, _, name = definition.rpartition(".")
     own, fields = _package("descriptions", package)[name]
     return own, fields
@@ -42,12 +42,12 @@ def read_description(definition: str) -> tuple[str, Mapping[str, str]]:
 
 @cache
 def fingerprint() -> str:
-    """Return what changes whenever the archive's content does."""
+    """Return a value that changes with the archive's content."""
     return ",".join(f"{member.CRC:08x}" for member in _archive().infolist())
 
 
 def referred(schema: Mapping[str, Any]) -> str:
-    """Return the definition that a schema refers to, or ""."""
+    """Return the name of the definition that a schema references, or ""."""
     if "allOf" in schema:
         schema = schema["allOf"][0]
     reference: str = schema.get("$ref", "")

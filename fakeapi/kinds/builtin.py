@@ -1,7 +1,8 @@
-"""The built-in kinds: the generated table, and laid over it what upstream's strategies say.
+"""The built-in kinds: the generated table with the overrides of upstream's strategies.
 
-Scope, names, verbs, subresources and schemas come from the archive (:mod:`fakeapi.kinds.archive`).
-How a kind behaves when it is written stands here, one row for each kind that behaves specially.
+Scope, names, verbs, subresources and schemas come from the archive
+(:mod:`fakeapi.apiserver.kinds.schemas`). This module has a row for each kind whose strategy differs
+from the default.
 
 Source: upstream's ``pkg/registry/*/*/strategy.go`` and ``storage/storage.go`` (``Generation = 1``,
 ``Status =`` in PrepareForCreate, ``AllowUnconditionalUpdate``, ``AllowCreateOnUpdate``,
@@ -21,7 +22,7 @@ from fakeapi.kinds.schemas import struct_of
 
 
 class Behaviour(TypedDict, total=False):
-    """What a row may say about a kind; the names are those of :class:`Kind`."""
+    """The fields of :class:`ResourceInfo` that a row may set."""
 
     first_status: Mapping[str, Any] | None
     first_spec_finalizers: tuple[str, ...]

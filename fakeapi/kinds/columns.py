@@ -1,7 +1,7 @@
-"""The columns of Tables, kind by kind, as upstream defines and describes them.
+"""The Table columns of built-in kinds, with upstream's definitions and descriptions.
 
-A column of priority 0 is always shown, one of priority 1 in wide output. Kinds without columns of
-their own have a name and the time of their creation.
+A column of priority 0 is always shown, one of priority 1 in wide output. Other kinds have the
+default columns: name and creation time.
 
 Source: the Tables of kube-apiserver 1.37 (pkg/printers/internalversion/printers.go), recorded in
 ``columns.json``.
@@ -22,7 +22,7 @@ _DEFAULT = ""
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; ``format`` is "name" for the one that holds the object's name."""
+    """One column; ``format`` is "name" for the column with the object's name."""
 
     name: str
     type: str
@@ -31,18 +31,18 @@ class Column:
     priority: int
 
     def document(self) -> dict[str, Any]:
-        """Return the definition as JSON."""
+        """Return the TableColumnDefinition as JSON."""
         return asdict(self)
 
 
 def columns_of(qualified_kind: str) -> Sequence[Column]:
-    """Return the columns of a kind, named as ``Deployment.apps``."""
+    """Return the columns of a kind; ``qualified_kind`` is written as ``Deployment.apps``."""
     tables = _tables()
     return tables.get(qualified_kind, tables[_DEFAULT])
 
 
 def has_columns(qualified_kind: str) -> bool:
-    """Return whether a kind has columns of its own."""
+    """Return whether a kind has other than the default columns."""
     return qualified_kind in _tables()
 
 

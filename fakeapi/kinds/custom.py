@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition says of one version of its resource, as data.
+"""Data of a CustomResourceDefinition about one version of its resource.
 
 Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PrinterColumn:
-    """A column of Tables; ``path`` is a JSONPath, ``priority`` 1 is shown in wide output only."""
+    """A Table column; ``path`` is a JSONPath, ``priority`` 1 is shown in wide output only."""
 
     name: str
     type: str
@@ -24,7 +24,7 @@ class PrinterColumn:
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where a custom resource holds what a Scale shows, as simple JSON paths (``.spec.size``)."""
+    """The paths of a Scale's fields in a custom resource, as simple JSON paths (``.spec.size``)."""
 
     spec: str
     status: str
@@ -33,12 +33,12 @@ class ScalePaths:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Custom:
-    """One version of a custom resource; compared by identity, so what it compiles to can be kept.
+    """One version of a custom resource; compared by identity, so the compiled schema can be cached.
 
-    ``definition`` is the definition's name, ``schema`` its OpenAPI schema (empty: anything goes),
-    ``versions`` are all that it has.
+    ``definition`` is the definition's name, ``schema`` the version's OpenAPI schema (empty: any
+    object is valid), ``versions`` are all versions of the definition.
     ``conversion`` is the definition's ``spec.conversion``. ``terminating``: the definition is being
-    deleted, and nothing can be created any more.
+    deleted, so objects cannot be created.
     """
 
     definition: str

@@ -1,14 +1,14 @@
-"""Defaults as data: what the server writes into fields that a client leaves out.
+"""Default values as data: what the server writes into fields that a client omits.
 
-By definition (without the prefix ``io.k8s.api.``), the fields in the order in which they are
-filled in, before the objects below them are looked at. There are three reasons for a row:
+The keys are definitions (without the prefix ``io.k8s.api.``). Fields are set in the order of a row,
+before the defaults of nested objects. A row has one of three sources:
 
 - upstream's defaulting functions (``SetDefaults_…``);
-- fields that Go always writes, even when they are empty: structs that are no pointers
+- fields that Go always encodes, even if they are empty: structs that are not pointers
   (``resources: {}``) and scalars without ``omitempty`` (``serviceName: ""``);
-- required lists, which Go writes as ``null`` when they are empty.
+- required lists, which Go encodes as ``null`` if they are empty.
 
-What depends on other fields is code (:mod:`fakeapi.api.defaulting`).
+Defaults that depend on other fields are code (:mod:`fakeapi.apiserver.defaulting.field_defaults`).
 
 Sources: pkg/apis/*/v1/defaults.go and the ``json:`` tags of k8s.io/api, v1.37.
 """
@@ -220,4 +220,4 @@ SCALE_DOWN: Final[Mapping[str, Any]] = {
     "selectPolicy": "Max",
     "policies": [{"type": "Percent", "value": 100, "periodSeconds": _EVERY_QUARTER_MINUTE}],
 }
-"""How fast a HorizontalPodAutoscaler goes, field by field, where its behavior leaves it out."""
+"""The default scaling rules of a HorizontalPodAutoscaler's behavior, field by field."""

@@ -1,20 +1,20 @@
-"""Makes ``builtin.zip``: the built-in kinds and their schemas, from packages that publish them.
+"""Generates ``builtin.zip``, the built-in kinds and their schemas, from published packages.
 
     pip install '.[schemas]' && python -m fakeapi.kinds.generate
 
-Two sources, read as files and never imported at run time: ``kubernetes-validate`` carries the JSON
-schema of every definition (types, descriptions, list and patch markers), ``lightkube-models`` the
-resources (plural, scope, verbs, subresources). What neither has stands in the tables below and in
-``enums.json`` (by field, the values it may have and what its description says of them); both were
-taken from what a kube-apiserver v1.37 tells of itself.
+There are two sources, which are read as files and never imported at run time:
+``kubernetes-validate`` has the JSON schema of every definition (types, descriptions, list and patch
+markers), ``lightkube-models`` has the resources (plural, scope, verbs, subresources). Data that
+neither has is in the tables below and in ``enums.json`` (by field, its values and their
+description); both were read from a running kube-apiserver v1.37.
 
-The archive has one member per use, so that nothing is decompressed that nobody asks for:
+The archive has one member per use, so that only the required data is decompressed:
 
 - ``kinds.json``: the kinds in the order of discovery;
 - ``schemas/PACKAGE.json``: OpenAPI v3 schemas by name, without descriptions;
 - ``descriptions/PACKAGE.json``: by name, the type's description and those of its fields.
 
-The same inputs give the same bytes.
+The same inputs produce the same bytes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ GROUP_VERSIONS: Final = (
     ("flowcontrol.apiserver.k8s.io", "v1"),
     ("storagemigration.k8s.io", "v1"),
 )
-"""What is served, in upstream's order of groups, the preferred version of a group first."""
+"""The served versions in upstream's order of groups, the preferred version of a group first."""
 
 SHORT_NAMES: Final = {
     "certificatesigningrequests": ("csr",),
@@ -116,7 +116,7 @@ CATEGORIES: Final = {
 }
 
 VERBS_OF: Final = {"componentstatuses": ("get", "list")}
-"""Verbs where the source has others than the server."""
+"""Verbs of resources for which the source differs from the server."""
 
 CONNECTIONS: Final[Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]]] = {
     "pods": {
@@ -128,7 +128,7 @@ CONNECTIONS: Final[Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]]] = {
     "nodes": {"proxy": ("NodeProxyOptions", ("create", "delete", "get", "patch", "update"))},
     "services": {"proxy": ("ServiceProxyOptions", ("create", "delete", "get", "patch", "update"))},
 }
-"""Subresources that are connections; the source leaves them out."""
+"""Subresources that are connections, which the source omits."""
 
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "io.k8s.api.certificates.v1.PodCertificateRequestSpec": {"maxExpirationSeconds": 86400},
@@ -163,7 +163,7 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "io.k8s.api.core.v1.ServicePort": {"protocol": "TCP"},
     "io.k8s.api.resource.v1.DeviceToleration": {"operator": "Equal"},
 }
-"""Defaults that upstream declares in its schemas; the source drops them."""
+"""Defaults that upstream declares in its schemas and the source omits."""
 
 _ALWAYS: Final = ("Status", "DeleteOptions", "Patch", "WatchEvent", "APIResourceList", "APIGroup")
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -192,7 +192,7 @@ Resource = Mapping[str, Any]
 
 
 def _resources(folder: Path) -> Iterator[Resource]:
-    """Return each resource class as data: what ``ApiInfo`` says, and the name of its base class."""
+    """Yield each resource class as data: the fields of ``ApiInfo``, and its base class's name."""
     for source in sorted(folder.glob("*.py")):
         for node in ast.parse(source.read_text()).body:
             if isinstance(node, ast.ClassDef):
@@ -208,7 +208,7 @@ def _described(node: ast.ClassDef) -> Iterator[Resource]:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Read a literal; of a call (``ResourceDef(group, version, kind)``) its arguments."""
+    """Return the value of a literal, or the arguments of ``ResourceDef(group, version, kind)``."""
     if isinstance(node, ast.Call):
         return tuple(ast.literal_eval(argument) for argument in node.args)
     return ast.literal_eval(node)
@@ -224,7 +224,7 @@ def _kinds(resources: list[Resource], definitions: Mapping[str, Any]) -> Iterato
 
 
 def _names(definitions: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
-    """Index the definitions by the group, version and kind that they declare."""
+    """Index the definitions by their group, version and kind."""
     found = {}
     for name, definition in definitions.items():
         declared = definition.get("x-kubernetes-group-version-kind", ())
@@ -262,7 +262,7 @@ def _verbs(resource: Resource) -> list[str]:
 
 
 def _reachable(definitions: Mapping[str, Any], kinds: list[dict[str, Any]]) -> list[str]:
-    """Name every definition that the kinds, their lists and the common documents refer to."""
+    """Return the names of all definitions that kinds, lists and common documents reference."""
     waiting = [kind["definition"] for kind in kinds]
     waiting += [f"{name}List" for name in waiting if f"{name}List" in definitions]
     waiting += [f"{_META}{name}" for name in _ALWAYS]
@@ -309,7 +309,7 @@ def _split(definitions: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
 def _enumerate(
     schema: dict[str, Any], path: str, enums: Mapping[str, tuple[list[str], str]]
 ) -> str:
-    """Put the values of a field, or of what it holds, into its schema; gives what to say of it."""
+    """Add the enum of a field, or of its elements, to its schema; return the description's text."""
     for place in ("", "items", "additionalProperties"):
         where = f"{path}:{place}" if place else path
         if where in enums:
@@ -319,7 +319,7 @@ def _enumerate(
 
 
 def _openapi(definition: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-    """Return a definition as OpenAPI v3, and apart from it its descriptions."""
+    """Return a definition as OpenAPI v3, and its descriptions separately."""
     schema = _plain(definition)
     properties = {name: _plain(p) for name, p in definition.get("properties", {}).items()}
     fields = {name: p.pop("description", "") for name, p in properties.items()}
@@ -329,7 +329,7 @@ def _openapi(definition: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo what the source has added for validators: nulls beside each type, fixed kinds."""
+    """Remove the source's additions for validators: null in each type, and fixed kinds."""
     plain = {k: v for k, v in schema.items() if k not in ("enum", "properties")}
     if isinstance(plain.get("type"), list):
         plain["type"] = next(name for name in plain["type"] if name != "null")

@@ -1,14 +1,14 @@
-"""Writes ``wire.json.xz``: how the built-in kinds stand in protobuf, read from their Go types.
+"""Generates ``wire.json.xz``, the protobuf fields of the built-in kinds, from their Go types.
 
-Run by hand when the release whose rules the server follows changes:
+Run it by hand when the server follows a new Kubernetes release:
 
     python -m fakeapi.kinds.generate_wire "$(go env GOMODCACHE)/k8s.io" v0.37.0
 
-Every field of a Kubernetes type bears its wire number and its JSON name in its struct tag:
+The struct tag of every field of a Kubernetes type has its field number and its JSON name:
 
     Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
 
-For the result's form see :mod:`fakeapi.kinds.wire`.
+For the format of the table see :mod:`fakeapi.apiserver.kinds.protobuf_fields`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Row = list[str | int]
 
 @dataclass(frozen=True)
 class Package:
-    """One Go package: its types' declarations, and what the names of its imports stand for."""
+    """One Go package: the declarations of its types, and the paths of its imports by name."""
 
     name: str
     types: Mapping[str, str]
@@ -65,7 +65,7 @@ class Package:
 
 
 def read_packages(cache: Path, version: str) -> Iterator[Package]:
-    """Read every package of types; ``cache`` is the folder of modules."""
+    """Read every package with API types; ``cache`` is the folder of the Go modules."""
     api = cache / f"api@{version}"
     meta = cache / f"apimachinery@{version}" / "pkg" / "apis"
     for root, pattern in ((api, "*/v*/"), (meta, "meta/v1/")):
@@ -84,13 +84,13 @@ def _package(name: str, source: str) -> Package:
 
 
 class Generator:
-    """Resolves Go types to rows of the table."""
+    """Converts Go types to rows of the table."""
 
     def __init__(self, packages: Mapping[str, Package]) -> None:
         self._packages = packages
 
     def messages(self) -> dict[str, list[Row]]:
-        """Return the fields of every struct of a stable version, and of those inside them."""
+        """Return the fields of every struct of a stable version, and of the nested structs."""
         stable = [package for package in self._packages.values() if _STABLE.fullmatch(package.name)]
         wanted = [
             f"{package.name}.{name}"

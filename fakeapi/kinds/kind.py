@@ -1,8 +1,8 @@
-"""What the server must know about a kind, as data.
+"""Resource information: the server's data about each kind.
 
-Everything that differs between kinds of object stands here as values; the API has no branch on a
-kind's name. Built-in kinds come from a table (:mod:`fakeapi.kinds.builtin`); those that a
-CustomResourceDefinition declares are further values of the same type, whose ``custom`` is set.
+All differences between kinds are values of :class:`ResourceInfo`; the API has no branch on a kind's
+name. Built-in kinds come from a table (:mod:`fakeapi.apiserver.kinds.builtin`). Kinds that a
+CustomResourceDefinition declares are values of the same type, with ``custom`` set.
 
 Sources: for each kind, upstream's ``pkg/registry/GROUP/RESOURCE/strategy.go`` (what a create or an
 update keeps, generations, selectable fields) and the ``patchMergeKey`` tags of ``k8s.io/api``.
@@ -20,7 +20,7 @@ from fakeapi.kinds.custom import Custom
 from fakeapi.kinds.types import UNTYPED, Struct, Untyped
 
 Path = tuple[str, ...]
-"""Keys from the document's root down; lists are passed through without a step of their own."""
+"""Keys from the root of a document; list elements have no key of their own."""
 
 NO_STATUS: Mapping[str, Any] = MappingProxyType({})
 
@@ -30,10 +30,9 @@ SUBRESOURCE_VERBS = ("get", "patch", "update")
 
 @dataclass(frozen=True, slots=True)
 class SelectableField:
-    """A field that field selectors may name, and where its value stands.
+    """A field that field selectors may name, and the paths to its value.
 
-    ``paths`` are tried in order and the first value that is not empty counts; an absent value reads
-    as ``absent``.
+    The first path with a value that is not empty applies; without any, the value is ``absent``.
     """
 
     label: str
@@ -43,10 +42,10 @@ class SelectableField:
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """Something below an object's path: its status, or a document of another kind.
+    """A subresource of an object: its status, or a document of another kind.
 
-    ``group``, ``version`` and ``kind`` name the documents it takes or gives (``Scale``,
-    ``Eviction``, ``Binding``, ``TokenRequest``, the object's own kind).
+    ``group``, ``version`` and ``kind`` identify its documents (``Scale``, ``Eviction``,
+    ``Binding``, ``TokenRequest``, or the object's own kind).
     """
 
     name: str
@@ -60,31 +59,31 @@ NO_SUBRESOURCES: Mapping[str, Subresource] = MappingProxyType({})
 
 
 def untyped() -> Untyped:
-    """Return the structure of a kind that has no schema."""
+    """Return the structural type of a kind without a schema."""
     return UNTYPED
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """One kind of object served under one group and version.
+    """One kind that is served under one group and version.
 
-    ``first_status`` replaces what a client sends as status on create; ``None`` keeps it (nodes).
-    ``first_spec_finalizers`` are put into ``spec.finalizers`` on create (namespaces).
-    ``generations`` tells whether ``metadata.generation`` counts changes of the spec.
-    ``graceful`` objects run on a node and are given time to end (pods).
+    ``first_status`` replaces the client's status on create; ``None`` keeps it (nodes).
+    ``first_spec_finalizers`` are added to ``spec.finalizers`` on create (namespaces).
+    ``generations``: changes of the spec increment ``metadata.generation``.
+    ``graceful``: objects run on a node and are deleted with a grace period (pods).
     ``definition`` is the schema's name in OpenAPI, ``structure`` builds the structural type.
     ``verbs`` are those of the resource itself; a kind that can only be created is never stored.
-    ``returns_deleted``: a delete answers with the object itself, not with a Status.
-    ``undeletable`` are the names of objects that may not be deleted, ``undeletable_why`` says so.
-    ``path_names``: names may be whatever can stand in a path (roles), not DNS subdomains only.
-    ``dependents``: what a delete that does not say does with them; ``ignore``: there are none.
+    ``returns_deleted``: a delete returns the object, not a Status.
+    ``undeletable`` are the names of objects that must not be deleted, ``undeletable_why`` is the
+    error text. ``path_names``: names may be any path segment (roles), not only DNS subdomains.
+    ``dependents``: the default propagation of a delete; ``ignore``: objects have no dependents.
     ``create_on_update``: a PUT may create. ``unconditional_update``: it may omit resourceVersion.
-    ``name_label`` is a label that always holds the object's name (namespaces).
-    ``deprecation`` warns whoever uses the kind.
-    ``deletion_finalizer`` and ``deletion_condition`` are put into an object that is to be deleted,
-    for whoever clears up behind it (definitions of custom resources).
+    ``name_label`` is a label that always has the object's name (namespaces).
+    ``deprecation`` is the warning of requests for the kind.
+    ``deletion_finalizer`` and ``deletion_condition`` are added to an object that is being deleted,
+    for the controller that cleans up after it (CustomResourceDefinitions).
     ``finalizing_phase`` is the ``status.phase`` of an object that waits for ``spec.finalizers``.
-    ``custom`` is what its definition says, for a kind that is not built in.
+    ``custom`` is the content of the CustomResourceDefinition, None for built-in kinds.
     """
 
     group: str
@@ -120,7 +119,7 @@ class Kind:
 
     @cached_property
     def api_version(self) -> str:
-        """``apiVersion`` as documents spell it: ``v1``, ``apps/v1``."""
+        """``apiVersion`` as in documents: ``v1``, ``apps/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @cached_property
@@ -130,7 +129,7 @@ class Kind:
 
     @cached_property
     def list_kind(self) -> str:
-        """Kind of the list document."""
+        """The kind of the list document."""
         return self.custom.list_kind if self.custom else f"{self.kind}List"
 
     @cached_property
@@ -145,24 +144,24 @@ class Kind:
 
     @cached_property
     def root(self) -> str:
-        """Path of the group and version: ``/api/v1``, ``/apis/apps/v1``."""
+        """The path of the group and version: ``/api/v1``, ``/apis/apps/v1``."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     @cached_property
     def head(self) -> bytes:
-        """First bytes of every document of this kind: the brace, kind and apiVersion, a comma."""
+        """The first bytes of every document of this kind: brace, kind, apiVersion and comma."""
         return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
 
     @cached_property
     def fields(self) -> tuple[SelectableField, ...]:
-        """All selectable fields; the name comes first, then, if there is one, the namespace."""
+        """All selectable fields: name, namespace (if the kind is namespaced), then the kind's."""
         common = ("name", "namespace") if self.namespaced else ("name",)
         own = tuple(SelectableField(f"metadata.{n}", (("metadata", n),)) for n in common)
         return own + self.selectable
 
 
 class Kinds:
-    """The kinds that a server serves, found by where they are served or by what documents say."""
+    """The kinds that a server serves, indexed by path and by apiVersion and kind of documents."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self.all = tuple(kinds)
@@ -175,7 +174,7 @@ class Kinds:
         return self._by_path.get((group, version, plural))
 
     def of(self, api_version: str, kind: str) -> Kind | None:
-        """Return the kind that a document names, or None."""
+        """Return the kind with an apiVersion and kind of documents, or None."""
         return self._by_document.get((api_version, kind))
 
     def in_group_version(self, group: str, version: str) -> tuple[Kind, ...]:

@@ -1,7 +1,7 @@
-"""Simple rules of validation as data: which fields must be set, and to what.
+"""Validation rules of single fields as data: required fields, enums and ranges.
 
-By definition (without the prefix ``io.k8s.api.``). Rules that look at several fields at once are
-code (:mod:`fakeapi.api.validating`).
+The keys are definitions (without the prefix ``io.k8s.api.``). Rules on several fields are code
+(:mod:`fakeapi.apiserver.validation`).
 
 Source: pkg/apis/*/validation/validation.go, v1.37.
 """
@@ -26,7 +26,7 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "core.v1.VolumeMount": ("name", "mountPath"),
     "storage.v1.StorageClass": ("provisioner",),
 }
-"""Fields that may be neither absent nor empty."""
+"""Fields that must be present and not empty."""
 
 CHOICES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "core.v1.Container": {"imagePullPolicy": ("Always", "IfNotPresent", "Never")},
@@ -43,7 +43,7 @@ CHOICES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "core.v1.Toleration": {"effect": _EFFECTS},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": ("PreemptLowerPriority", "Never")},
 }
-"""Fields that, if they are set, have one of a few values; in upstream's order."""
+"""Enum fields with their supported values, in upstream's order; an absent field is valid."""
 
 RANGES: Final[Mapping[str, Mapping[str, tuple[int | None, int | None]]]] = {
     "apps.v1.DeploymentSpec": _REPLICAS,
@@ -64,7 +64,7 @@ RANGES: Final[Mapping[str, Mapping[str, tuple[int | None, int | None]]]] = {
     },
     "core.v1.ReplicationControllerSpec": _REPLICAS,
 }
-"""Integers with a least value, and often a greatest."""
+"""Integer fields with their minimum and maximum; None is no limit."""
 
 UNIQUE: Final[Mapping[str, Mapping[str, str]]] = {
     "core.v1.PodSpec": {
@@ -75,14 +75,14 @@ UNIQUE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "core.v1.ServiceSpec": {"ports": "name"},
 }
-"""Lists whose elements differ in one key."""
+"""Lists whose elements must have different values of one key."""
 
 DNS_LABELS: Final[Mapping[str, tuple[str, ...]]] = {
     "core.v1.Container": ("name",),
     "core.v1.EphemeralContainer": ("name",),
     "core.v1.Volume": ("name",),
 }
-"""Fields that hold a DNS label."""
+"""Fields whose value must be a DNS label."""
 
 IMMUTABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "daemonsets.apps": ("spec.selector",),
@@ -92,4 +92,4 @@ IMMUTABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "secrets": ("type",),
     "statefulsets.apps": ("spec.selector", "spec.serviceName", "spec.podManagementPolicy"),
 }
-"""By resource, fields that never change once they are set."""
+"""Immutable fields, by resource."""

@@ -1,4 +1,4 @@
-"""Kinds of documents that are sent to subresources and stored nowhere."""
+"""Kinds of documents that are sent to subresources and never stored."""
 
 from __future__ import annotations
 

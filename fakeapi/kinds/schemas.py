@@ -1,7 +1,7 @@
-"""Structural types built from the schemas of the archive, each definition once.
+"""Structural types built from the schemas in the archive; each definition is built once.
 
-A reference becomes the struct of the definition it names; a definition may refer to itself, so its
-struct exists before its fields do.
+A reference becomes the struct of the definition that it names. A definition may refer to itself, so
+its struct is created before its fields.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _INT_OR_STRING: Final = Scalar("int-or-string")
 _FREE: Final = frozenset(("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool"))
 
 _KEY_DEFAULTS: Final = MappingProxyType({"protocol": "TCP"})
-"""Defaults of lists' keys (ports of containers and services); the source leaves them out."""
+"""Defaults of list map keys (ports of containers and services), which the source omits."""
 
 _types: dict[str, Type] = {}
 _scalars: dict[tuple[str, str], Scalar] = {}
 
 
 def struct_of(definition: str) -> Struct:
-    """Return the struct of a definition that has fields; raises KeyError if there is none."""
+    """Return the struct of a definition with fields; raises KeyError for an unknown name."""
     found = _definition(definition)
     assert isinstance(found, Struct), definition
     return found
@@ -51,7 +51,7 @@ def _definition(name: str) -> Type:
 
 
 def _bare(schema: Mapping[str, Any]) -> Type:
-    """Return the type of a definition without fields: a named scalar, or something free."""
+    """Return the type of a definition without fields: a named scalar, or an untyped value."""
     if "oneOf" in schema:
         choices = {choice["type"] for choice in schema["oneOf"]}
         return _INT_OR_STRING if "integer" in choices else _QUANTITY
@@ -84,7 +84,7 @@ def _type(schema: Mapping[str, Any]) -> Type:
 
 
 def _referred(definition: str, schema: Mapping[str, Any]) -> Type:
-    """Return the type referred to; the place that refers to it may call it atomic."""
+    """Return the referenced type; the referring schema may make it atomic."""
     if definition.rpartition(".")[2] in _FREE:
         return UNTYPED
     found = _definition(definition)
@@ -115,7 +115,7 @@ def _list(schema: Mapping[str, Any]) -> ListType:
 
 
 def _key_defaults(schema: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the defaults of the list's keys; a required one is its type's zero, as in Go."""
+    """Return the defaults of a list's keys; a required key has its type's zero value, as in Go."""
     definition = referred(schema.get("items", {}))
     if not keys or not definition:
         return MappingProxyType({})

@@ -1,7 +1,7 @@
-"""Definitions of kinds that come with a part of the control plane.
+"""CustomResourceDefinitions that are installed with a control-plane component.
 
-A part that keeps objects of a kind that is not built in is of no use without it, so the kind is
-there from the beginning. Its definition is the one in deploy/crds, as JSON.
+A component that manages custom resources needs their definition, so it is installed at the start.
+The definition is the one in deploy/crds, as JSON.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Final
 import orjson
 
 SHIPPED: Final[Mapping[str, str]] = {"workloadspread": "workloadspreads.json"}
-"""Part → the file with its kind's definition."""
+"""The file with the definition of each component's kind."""
 
 
 def definitions_of(parts: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the definitions that come with some parts of the control plane."""
+    """Return the definitions that are installed with some control-plane components."""
     files = [SHIPPED[part] for part in parts if part in SHIPPED]
     return [orjson.loads(Path(__file__).with_name(file).read_bytes()) for file in files]

@@ -1,22 +1,22 @@
-"""Structural types: what an object of a kind is made of, and how its parts merge.
+"""Structural types of fields, and their merge rules.
 
-A type is one of five things. A *struct* has named fields; a *map* has any keys and one type of
-value; a *list* has one type of element; a *scalar* is a string, a number or a boolean; of an
-*untyped* value nothing is known (raw extensions, and kinds without a schema).
+A type is one of five. A *struct* has named fields; a *map* has arbitrary keys and one type of
+value; a *list* has one type of element; a *scalar* is a string, a number or a boolean; an *untyped*
+value has no schema (raw extensions, and kinds without a schema).
 
-Two ways of merging are written on them, and neither follows from the other:
+A type has the rules of two independent merge algorithms:
 
-- server-side apply goes by ``atomic`` and by a list's ``kind``: an atomic thing has one owner and
-  is replaced as a whole; the elements of a ``set`` are told apart by their value, those of a
-  ``map`` by their ``keys``;
-- strategic merge patches go by a list's ``merge``: with a key, elements with the same key merge;
-  with an empty key, a list of scalars is united; without a merge, the list is replaced.
+- server-side apply uses ``atomic`` and a list's ``kind``: an atomic value has one owner and is
+  replaced as a whole; the elements of a ``set`` are identified by their value, those of a ``map``
+  by their ``keys``;
+- strategic merge patch uses a list's ``merge``: with a key, elements with the same key are merged;
+  with an empty key, lists of scalars are united; without ``merge``, the list is replaced.
 
     ports of a container     ListType(kind="map", keys=("containerPort", "protocol"),
                                       merge=Merge("containerPort"))
 
-Types may contain themselves (the schema inside a CustomResourceDefinition), so they compare by
-identity, and whoever walks them must follow a document, not the type.
+Types may be recursive (the schema in a CustomResourceDefinition). So they compare by identity, and
+code must recurse over a document, not over the type.
 
 Sources: k8s.io/kube-openapi (``x-kubernetes-list-type``, ``-list-map-keys``, ``-map-type``,
 ``-patch-strategy``, ``-patch-merge-key``), sigs.k8s.io/structured-merge-diff/schema.
@@ -37,8 +37,8 @@ class Scalar:
     """A leaf.
 
     ``type`` is ``string``, ``integer``, ``number``, ``boolean``, or one of ``quantity`` and
-    ``int-or-string``, which take two JSON types. ``format`` is OpenAPI's: ``int32``, ``int64``,
-    ``double``, ``byte``, ``date-time`` or ""; beside them ``micro-time``.
+    ``int-or-string``, which accept two JSON types. ``format`` is OpenAPI's: ``int32``, ``int64``,
+    ``double``, ``byte``, ``date-time`` or "", or in addition ``micro-time``.
     """
 
     type: str
@@ -47,19 +47,19 @@ class Scalar:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Untyped:
-    """Any JSON at all: maps in it are granular, lists in it atomic."""
+    """Any JSON value: its maps are granular, its lists atomic."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Merge:
-    """How a strategic merge patch tells a list's elements apart; "" if by their value."""
+    """The key by which strategic merge patch identifies list elements; "" is by value."""
 
     key: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ListType:
-    """A list. ``keys`` belong to the kind ``map``; ``defaults`` stand in for keys left out."""
+    """A list. ``keys`` are those of the kind ``map``; ``defaults`` are values of absent keys."""
 
     element: Type
     kind: Literal["atomic", "set", "map"] = "atomic"
@@ -90,10 +90,10 @@ class Field:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Struct:
-    """An object with fields that are known; ``name`` is that of the definition it comes from.
+    """An object with known fields; ``name`` is the name of its definition.
 
-    ``open``: it may have other fields, too, of which nothing is known. ``go``: it is a struct of
-    Go's, some of whose fields are there without being sent.
+    ``open``: other fields are allowed and are untyped. ``go``: it is a Go struct, some of whose
+    fields exist even if they are not sent.
     """
 
     fields: Mapping[str, Field]
@@ -109,7 +109,7 @@ UNTYPED: Final = Untyped()
 
 
 class Structured(Protocol):
-    """Whatever knows its structural type: a kind."""
+    """An object with a structural type: a kind."""
 
     @property
     def schema(self) -> Struct | Untyped:
@@ -117,14 +117,14 @@ class Structured(Protocol):
 
 
 def schema_of(kind: Structured) -> Struct | Untyped:
-    """Return the structural type of a kind's documents; untyped if nothing is known about it."""
+    """Return the structural type of a kind's documents; untyped without a schema."""
     return kind.schema
 
 
 def type_at(root: Type, path: tuple[str, ...]) -> Type:
-    """Return the type at a path of field names and map keys; lists are passed through.
+    """Return the type at a path of field names and map keys; list elements have no step.
 
-    What lies below an untyped value, or is not in the type at all, is untyped.
+    Fields below an untyped value, and fields that are not in the type, are untyped.
     """
     found = root
     for step in path:
@@ -133,14 +133,14 @@ def type_at(root: Type, path: tuple[str, ...]) -> Type:
 
 
 def element_of(found: Type) -> Type:
-    """Return the type of a list's elements; anything else is its own element."""
+    """Return the type of a list's elements, or the type itself if it is not a list."""
     while isinstance(found, ListType):
         found = found.element
     return found
 
 
 def child(parent: Type, step: str) -> Type:
-    """Return the type below one key of an object; untyped if the type does not know it."""
+    """Return the type of one key of an object; untyped if the type does not have it."""
     if isinstance(parent, Struct):
         known = parent.fields.get(step)
         return UNTYPED if known is None else known.type

@@ -1,14 +1,14 @@
-"""How built-in kinds stand in protobuf, as data: which number is which field, and what it holds.
+"""Protobuf encoding of built-in kinds as data: the number, name and type of each field.
 
 Messages are named by Go package and type (``core/v1.Pod``). A field's ``code`` is one of
 
     s, i, o, d, b    string, integer, bool, double, bytes (in JSON: base64)
     m                a message, named by ``reference``
     time, microtime, duration, quantity, int-or-string, raw, items
-                     messages whose JSON is no object; ``raw`` is JSON itself, ``items`` strings
+                     messages whose JSON is not an object; ``raw`` is JSON, ``items`` strings
     [x, {x           a list of x, a map from strings to x
 
-The table is made by :mod:`fakeapi.kinds.generate_wire`.
+:mod:`fakeapi.kinds.generate_wire` generates the table.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _FOLDERS: Final = {"": "core", "events.k8s.io": "events"}
 
 @dataclass(frozen=True, slots=True)
 class WireField:
-    """One field; ``name`` is "" where its members stand in the message around it in JSON.
+    """One field; ``name`` is "" if JSON inlines its members into the enclosing message.
 
-    ``omits_zero``: JSON leaves the field out if it is empty, zero or false.
+    ``omits_zero``: JSON omits the field if it is empty, zero or false.
     """
 
     name: str
@@ -44,7 +44,7 @@ Message = Mapping[int, WireField]
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """Return the name of a kind's message, or None if it isn't known."""
+    """Return the name of a kind's message, or None for an unknown kind."""
     group, _, version = api_version.rpartition("/")
     folder = _FOLDERS.get(group, group.partition(".")[0])
     table = _table()

@@ -1,5 +1,5 @@
-"""Replaying: a recording played into a world, and what came of it held against the recording.
+"""Replay: plays a recording into a world, and compares the resulting state with the recording.
 
-Which lines are played and which are left to parts of the control plane is data
-(:mod:`fakeapi.replaying.parts`); see docs/record-replay.md.
+Data determines which events are played and which are left to control-plane components
+(:mod:`fakeapi.replay.component_effects`); see docs/record-replay.md.
 """

@@ -1,10 +1,11 @@
-"""Comparing: what there is in the world in the end, held against what was recorded.
+"""Compares the final state of the world with the recording.
 
-Objects are paired with their stand-ins, else by resource, namespace and name. Never compared is
-``metadata.resourceVersion``, which is the world's own. With parts attached neither are managed
-fields, and two times count as the same, as parts stamp what they write, and whoever is on the way
-is counted, not named (:mod:`fakeapi.replaying.subsets`); between an object and its
-stand-in what identifies one of them does not count either.
+A recorded object is compared with its counterpart (:class:`fakeapi.replay.event_actions.UidMap`),
+else with the object of the same resource, namespace and name. ``metadata.resourceVersion`` is never
+compared, because it is the world's own. With components attached, managed fields are not compared,
+all timestamps are equal, because components write their own times, and of ``creatingPods`` and
+``deletingPods`` only the lengths are compared (:mod:`fakeapi.replay.object_fields`). Identifying
+fields of an object and its counterpart are not compared either.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _MANAGED: Final[FieldPath] = ("metadata", "managedFields")
 
 
 class Changed(Struct, frozen=True, rename="camel"):
-    """An object that is there in both and not alike; ``stand_in`` is its name here, if another."""
+    """An object that differs; ``stand_in`` is the name of its counterpart, if it is another."""
 
     name: str
     fields: list[str]
@@ -39,7 +40,7 @@ class Changed(Struct, frozen=True, rename="camel"):
 
 
 class ResourceDifferences(Struct, frozen=True, rename="camel"):
-    """What differs of one resource; ``recorded`` and ``replayed`` count what there is at last."""
+    """The differences of one resource; ``recorded`` and ``replayed`` are the final counts."""
 
     recorded: int
     replayed: int
@@ -54,7 +55,7 @@ class ResourceDifferences(Struct, frozen=True, rename="camel"):
 
 
 class DeletedPod(Struct, frozen=True, rename="camel"):
-    """A pod that went in one of the two, or in both by different hands; "" is: it did not go."""
+    """A pod that was deleted in only one of the two, or for different causes; "": not deleted."""
 
     name: str
     recorded: str
@@ -62,7 +63,7 @@ class DeletedPod(Struct, frozen=True, rename="camel"):
 
 
 class Deletions(Struct, frozen=True, rename="camel"):
-    """Pods that were told to go, counted by whose doing it was, and where the two differ."""
+    """The numbers of deleted pods by cause, and the differences between the two."""
 
     recorded: dict[str, int]
     replayed: dict[str, int]
@@ -71,7 +72,7 @@ class Deletions(Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A recording and a world after it, in which some parts were attached."""
+    """The final states of a recording and of the world, and the attached components."""
 
     recorded: Ledger
     world: Ledger
@@ -80,12 +81,12 @@ class Compared:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was attached."""
+        """Whether no component was attached."""
         return not self.attached.names
 
 
 def compare_objects(header: Header, both: Compared) -> dict[str, ResourceDifferences]:
-    """Compare everything that the recording follows, by resource."""
+    """Compare all recorded resources, by resource."""
     followed = {each.name: each for each in header.resources}
     names = dict.fromkeys((*followed, *(place[0] for place in both.recorded.present)))
     found = {}
@@ -101,7 +102,7 @@ def compare_objects(header: Header, both: Compared) -> dict[str, ResourceDiffere
 
 
 def compare_deletions(both: Compared) -> Deletions:
-    """Compare which pods were told to go, and by whom."""
+    """Compare the deleted pods and the causes of their deletions."""
     recorded, replayed = _pods(both.recorded.deletions), _pods(both.world.deletions)
     hands = {each.uid: each for each in recorded}
     roles = {both.cast.actors.get(each.uid, each.uid): each for each in replayed}
@@ -114,7 +115,7 @@ def compare_deletions(both: Compared) -> Deletions:
 
 
 def compare_scheduling(both: Compared) -> Scheduling:
-    """Compare what schedulers decided of pods, of stand-ins as of those they stand in for."""
+    """Compare the schedulers' decisions; counterparts count as their recorded pods."""
     actors, world = both.cast.actors, both.world
 
     def by_role(nodes: dict[str, str]) -> dict[str, str]:
@@ -144,7 +145,7 @@ def _hand(deletions: dict[str, Deletion], uid: str) -> str:
 def _role_name(
     uid: str, recorded: dict[str, Deletion], replayed: dict[str, Deletion], both: Compared
 ) -> str:
-    """Name a pod as it was recorded, or else as it is here."""
+    """Return the recorded name of a pod, or else its name in the world."""
     there = both.recorded.find(uid)
     if uid in recorded:
         return recorded[uid].key
@@ -183,7 +184,7 @@ def _compare_resource(
 
 
 def _counterpart(resource: str, document: Document, both: Compared) -> Place:
-    """Return where the object of the world is that stands for a recorded one."""
+    """Return the location of a recorded object's counterpart in the world."""
     uid = uid_of(document)
     actor = both.cast.stand_in(uid)
     if actor == uid:
@@ -192,7 +193,7 @@ def _counterpart(resource: str, document: Document, both: Compared) -> Place:
 
 
 def _name_here(document: Document, both: Compared) -> str:
-    """Name an object of the world, with whom it stood in for."""
+    """Return the name of an object of the world, with the name of its recorded counterpart."""
     name, role = key_of(document), both.cast.actors.get(uid_of(document))
     born = None if role is None else both.cast.names.get(role)
     return f"{name} (for {born})" if born and born != name else name
@@ -213,14 +214,14 @@ def _differing(resource: str, recorded: Document, there: Document, both: Compare
 
 
 def _is_below(path: FieldPath, top: FieldPath) -> bool:
-    """Return whether a field is, or is in, another one; "*" is any step."""
+    """Return whether a path equals ``top`` or is below it; "*" matches any step."""
     return len(top) <= len(path) and all(
         wanted in ("*", step) for step, wanted in zip(path, top, strict=False)
     )
 
 
 def _by_type(document: Document) -> Document:
-    """Return it with its conditions by their types: parts write them in an order of their own."""
+    """Return an object with conditions indexed by type: components write them in any order."""
     status = document.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(status, dict) or not isinstance(conditions, list):
@@ -229,7 +230,7 @@ def _by_type(document: Document) -> Document:
 
 
 def _leaves(one: Any, other: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any, Any]]:
-    """Return where two values differ, as deep down as both have something to descend into."""
+    """Yield the paths and values where two values differ, as deep as both have the structure."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in dict.fromkeys((*one, *other)):
             yield from _leaves(one.get(key), other.get(key), (*path, key))

@@ -1,8 +1,8 @@
-"""What a scheduler has decided: where pods landed, for which nodes others had to go, and who.
+"""Scheduling decisions: the nodes on which pods were placed, nominated and preempted.
 
-A log is kept of the recording and one of the world, by the same rules; a pod that came with a node
-was not placed. A nomination is the last that a pod had, also when it has ended. Who was preempted
-is told as in :mod:`fakeapi.replaying.hands`.
+A replay keeps two logs, one of the recording and one of the world, with the same rules. A pod that
+was created with a node was not placed. The nomination is the last one of a pod, even if it was
+cleared later. Preemptions are identified as in :mod:`fakeapi.replay.recorded_state`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from msgspec import Struct
 from fakeapi.replaying.objects import Document, read_field, uid_of
 
 SCHEDULER: Final = "scheduler"
-"""The part that decides, and the hand by which pods are preempted."""
+"""The component's name, and the cause of the deletion of preempted pods."""
 
 _NODE: Final = ("spec", "nodeName")
 _NOMINATION: Final = ("status", "nominatedNodeName")
 
 
 class Decided(Struct, frozen=True, rename="camel"):
-    """A pod of which something else was decided: two nodes; "" is: nothing was decided."""
+    """A pod with different decisions: the two nodes; "" is no decision."""
 
     name: str
     recorded: str
@@ -31,7 +31,7 @@ class Decided(Struct, frozen=True, rename="camel"):
 
 
 class Decisions(Struct, frozen=True, rename="camel"):
-    """How many pods it was decided of, and the pods of which it was not the same."""
+    """The numbers of pods with a decision, and the pods with different decisions."""
 
     recorded: int
     replayed: int
@@ -39,7 +39,7 @@ class Decisions(Struct, frozen=True, rename="camel"):
 
 
 class Scheduling(Struct, frozen=True, rename="camel"):
-    """What was decided: pods that landed, were nominated, were preempted, each with the node."""
+    """Compared decisions: pods placed, nominated and preempted, each with the node."""
 
     placed: Decisions
     nominated: Decisions
@@ -47,13 +47,13 @@ class Scheduling(Struct, frozen=True, rename="camel"):
 
     @property
     def same(self) -> bool:
-        """Whether all was decided as it was recorded."""
+        """Whether all decisions are as recorded."""
         return not any(each.differences for each in (self.placed, self.nominated, self.preempted))
 
 
 @dataclass(slots=True)
 class DecisionLog:
-    """Nodes by the UIDs of pods: where each landed, was nominated to, was preempted."""
+    """Nodes by pod UID: where each pod was placed, nominated and preempted."""
 
     placed: dict[str, str] = field(default_factory=dict)
     nominated: dict[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class DecisionLog:
     _unplaced: set[str] = field(default_factory=set)
 
     def note(self, pod: Document, hand: str) -> None:
-        """Take a pod down as it is now; ``hand`` is who tells it to go with this, "" is nobody."""
+        """Record the current state of a pod; ``cause`` is that of a deletion that starts now."""
         uid, node = uid_of(pod), read_field(pod, _NODE) or ""
         if not node:
             self._unplaced.add(uid)
@@ -78,7 +78,7 @@ class DecisionLog:
 def compare_decisions(
     recorded: DecisionLog, replayed: DecisionLog, name: Callable[[str], str]
 ) -> Scheduling:
-    """Compare what was decided; both go by recorded UIDs, and ``name`` names the pod of one."""
+    """Compare two logs, both by recorded UIDs; ``name`` returns the name of a UID's pod."""
     return Scheduling(
         _compare(recorded.placed, replayed.placed, name),
         _compare(recorded.nominated, replayed.nominated, name),

@@ -1,25 +1,25 @@
-"""Directing: what is to be done in the world, for each event of a recording.
+"""Plans the actions in the world for each event of a recording.
 
-Nothing attached: everything is done as it was recorded. Otherwise parts do their own work, and what
-was recorded of it is not done but expected:
+Without attached components every event is applied as recorded. Otherwise components do their own
+work, and its recorded events are not applied but expected:
 
-- An object that a part makes is waited for. The first that the part makes for the same controller
-  (or under the same name) *stands in* for it, the second for the next, and so on. What others did
-  to the recorded one afterwards is done to its stand-in, under that one's own identity. If none has
-  come yet, it is done once one has.
-- A deletion that is a part's doing is not done. When what was deleted was seen to end, something
-  that the part has told to go ends: its stand-in, or else who goes longest of the same controller
-  (of a scheduler: of all whom it preempts).
-- What others did to something on its way out is done once a part has told its stand-in to go.
-- Fields that a part writes stay as the world has them.
-- Nothing is done to objects that a part has removed.
+- An object that a component creates is awaited. The first object that the component creates for the
+  same controller (or with the same name) is its *counterpart*, the second that of the next, and so
+  on. Later changes by others to the recorded object are applied to its counterpart, which keeps its
+  own identity. If there is no counterpart yet, they are applied once there is one.
+- A deletion by a component is not applied. When the recorded object is removed, an object that the
+  component is deleting is removed: the counterpart, or else the one that has been deleting longest
+  of the same controller (for a scheduler: of all pods that it preempts).
+- Changes by others to a terminating object are applied once a component deletes its counterpart.
+- Fields that a component writes keep the world's values.
+- No action is planned for objects that a component has removed.
 
-Where WorkloadSpreads are attached somebody in the same subset stands in. What webhooks put into a
-pod may stand anywhere in it, so a stand-in keeps all that it came with, and what others *changed*
-of the recorded one is changed of it. Who waits for more than a second, and is needed, takes
-anybody.
+With ``workloadspread`` attached, the counterpart must be in the same subset. Webhooks may inject
+any field of a pod, so the counterpart keeps its initial fields, and only the *changes* to the
+recorded pod are applied to it. A recorded object that has waited for more than a second, and for
+which an action is due, accepts a counterpart in any subset.
 
-Only this decides; who carries it out is :mod:`fakeapi.replaying.player`.
+This module only decides; :mod:`fakeapi.replay.player` carries out the actions.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _DELETION: Final[tuple[FieldPath, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing to be done: ``document`` is to be there, or, with ``removes``, is to go."""
+    """One action: write ``document``, or, with ``removes``, remove it."""
 
     document: Document
     removes: bool = False
@@ -68,7 +68,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """What a recorded object looked like when it came, and when that was."""
+    """The initial state of a recorded object, and the time of its creation in nanoseconds."""
 
     document: Document
     at_ns: int
@@ -76,10 +76,10 @@ class Birth:
 
 @dataclass(slots=True)
 class Cast:
-    """Who stands in for whom: UIDs of the world by recorded UIDs, and the other way round.
+    """The UIDs of counterparts in the world by recorded UIDs (``roles``), and the inverse.
 
-    ``names`` are those under which they were recorded; ``needed`` are those who wait and take
-    anybody by now.
+    The inverse is ``actors``. ``waiting`` are the locations of objects without a counterpart,
+    ``names`` the recorded names; ``needed`` are waiting objects that accept any counterpart.
     """
 
     roles: dict[str, str] = field(default_factory=dict)
@@ -90,28 +90,28 @@ class Cast:
     needed: set[str] = field(default_factory=set)
 
     def expect(self, uid: str, place: Place, birth: Birth) -> None:
-        """Have somebody waited for."""
+        """Wait for a counterpart of a recorded object."""
         self.waiting[uid], self.names[uid], self.births[uid] = place, place[1], birth
 
     def press(self, uid: str, at_ns: int) -> None:
-        """Take notice that something is to be done to somebody who waits."""
+        """Record that an action is due for a waiting object, after which it may accept any."""
         if at_ns - self.births[uid].at_ns > PATIENCE_NS:
             self.needed.add(uid)
 
     def stand_in(self, uid: str) -> str:
-        """Return who stands in for a recorded object: itself, unless it was waited for."""
+        """Return the UID of a recorded object's counterpart: its own, unless it was awaited."""
         return self.roles.get(uid, uid)
 
     def engage(self, uid: str, actor: str) -> None:
-        """Have an object of the world stand in for a recorded one."""
+        """Make an object of the world the counterpart of a recorded one."""
         self.roles[uid], self.actors[actor] = actor, uid
         del self.waiting[uid]
 
 
 class Director:
-    """Says what is to be done. ``world`` is a ledger of the world that others keep.
+    """Plans actions; ``world`` is the state of the world, which the caller updates.
 
-    ``left`` counts the events that were left to each part.
+    ``left`` counts the events that were left to each component.
     """
 
     def __init__(self, attached: Attached, world: Ledger) -> None:
@@ -128,7 +128,7 @@ class Director:
         self._held: dict[str, Place] = {}
 
     def direct(self, event: RecordedEvent) -> Iterator[Act]:
-        """Take an event down, and give what is to be done now."""
+        """Apply an event to the recorded state, and yield the actions that are due."""
         if not event.changes:
             yield from self.catch_up()
             return
@@ -155,18 +155,18 @@ class Director:
 
     @property
     def waits(self) -> bool:
-        """Whether something is to be done as soon as a part has done its own."""
+        """Whether an action waits for a component."""
         return bool(self._owed or self._held or self.cast.waiting)
 
     def settle(self) -> Iterator[Act]:
-        """Find stand-ins for those who wait still, as well as can be: it is over."""
+        """Assign any counterparts to the objects that still wait, at the end of the replay."""
         self.cast.needed.update(self.cast.waiting)
         yield from self.catch_up()
 
     def catch_up(self) -> Iterator[Act]:
-        """Find stand-ins for those who wait, and do to them what was done meanwhile.
+        """Assign counterparts to waiting objects, and yield the actions that were due for them.
 
-        Who ended before a part had told anybody to go has somebody end now.
+        Yield also removals whose recorded objects ended before a component deleted one.
         """
         for last in tuple(self._owed):
             going = self._longest(last, self._theirs[uid_of(last)])
@@ -195,12 +195,12 @@ class Director:
             self._others[begun.uid] = begun.hand
 
     def hand_of(self, actor: str) -> str:
-        """Say by whose hand an object of the world is told to go in play; "" if it is not."""
+        """Return the cause of a played deletion of an object of the world; "" if not played."""
         return self._others.get(self.cast.actors.get(actor, actor), "")
 
     def _free_actor(self, uid: str, place: Place) -> str:
         document = self.recorded.find(uid)
-        if document is None:  # it went before anybody could stand in for it
+        if document is None:  # it was removed before it had a counterpart
             return ""
         controller = controller_of(document)
         if controller is None:
@@ -232,7 +232,7 @@ class Director:
     def _dressed(
         self, resource: str, recorded: Document, there: Document | None, actor: str
     ) -> Document:
-        """Return an object as it was recorded, but for what is not its player's to say."""
+        """Return a recorded object with the world's values of fields that are not played."""
         if there is None or not self._attached.names:
             return recorded
         uid = uid_of(recorded)
@@ -252,7 +252,7 @@ class Director:
         return document
 
     def _goes_by_part(self, actor: str) -> bool:
-        """Return whether a part has told something of the world to go, which nothing undoes."""
+        """Return whether a component is deleting an object of the world."""
         going = self.world.going.get(actor)
         return going is not None and bool(self._attached.deleter(going.hand))
 
@@ -273,7 +273,7 @@ class Director:
     def _end_by_part(self, last: Document, hand: str, there: Document | None) -> Iterator[Act]:
         actor = self.cast.stand_in(uid_of(last))
         if there is None and actor in self.world.gone and actor not in self._released:
-            return  # the part had it go at once
+            return  # the component removed it immediately
         going = there if there is not None and is_deleting(there) else self._longest(last, hand)
         if going is not None:
             yield self._release(going)
@@ -281,18 +281,18 @@ class Director:
             self._owed.append(last)
 
     def _release(self, going: Document) -> Act:
-        """Have somebody end whom a part has told to go."""
+        """Return the removal of an object that a component is deleting."""
         self._released.add(uid_of(going))
         return Act(going, removes=True)
 
     def _comes_later(self, hand: str) -> bool:
-        """Return whether a part has told fewer to go than were seen to end."""
+        """Return whether a component has deleted fewer objects than were recorded as removed."""
         ended = sum(self._theirs.get(uid) == hand for uid in self.recorded.gone)
         told = sum(deletion.hand == hand for deletion in self.world.deletions)
         return told < ended
 
     def _longest(self, last: Document, hand: str) -> Document | None:
-        """Return who was told to go first, of those whom it may hit as well."""
+        """Return the matching object that has been deleting longest, or None."""
         for deletion in self.world.going.values():
             document = self.world.find(deletion.uid)
             if document is not None and self._may_hit(deletion, document, last, hand):
@@ -308,12 +308,12 @@ class Director:
 
 
 def _is_unplaced(resource: str, document: Document) -> bool:
-    """Return whether it is a pod that no kubelet has ever had."""
+    """Return whether an object is a pod without a node."""
     return resource == "pods" and not read_field(document, ("spec", "nodeName"))
 
 
 def _unversioned(document: Document | None) -> Document | None:
-    """Return it without its version."""
+    """Return an object without its resourceVersion."""
     if document is None:
         return None
     metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
@@ -321,7 +321,7 @@ def _unversioned(document: Document | None) -> Document | None:
 
 
 def _by_anybody(document: Document | None) -> Document | None:
-    """Return it without its version, and without who has written which field."""
+    """Return an object without its resourceVersion and managedFields."""
     found = _unversioned(document)
     if found is not None:
         found["metadata"].pop("managedFields", None)

@@ -1,10 +1,10 @@
-"""The doorway: the webhooks of WorkloadSpreads hear of pods that are played.
+"""Calls the WorkloadSpread webhooks for pods that are played.
 
-Pods that controllers make and delete pass the webhooks of themselves. Those that are played are put
-into the store, past all admission; where WorkloadSpreads are attached they are shown to the
-webhooks before. So a pod that comes is put into a subset anew (what it looks like stays as it was
-recorded, as nobody can tell what of it was once injected), and one that goes is taken off the
-count before anybody replaces it.
+The API server calls the webhooks for pods that controllers create and delete. Played pods are
+written to the store without admission, so with ``workloadspread`` attached this module calls the
+webhooks first. A created pod is assigned to a subset again (its other fields stay as recorded,
+because injected fields cannot be distinguished), and a deleted pod is subtracted from the counts
+before it is replaced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ANNOTATION: Final = f"{_ANNOTATIONS}/{MATCHED.replace('/', '~1')}"
 
 
 class Doorway:
-    """Shows pods to the webhooks of one API, whose ``hooks`` are given by their names."""
+    """Calls the pod webhooks of one API; ``hooks`` are its in-process webhooks by name."""
 
     def __init__(self, hooks: Mapping[str, Hook]) -> None:
         self._hooks = hooks
@@ -38,16 +38,16 @@ class Doorway:
 
     @property
     def open(self) -> bool:
-        """Whether the API server knows the webhooks, so that whom it lets in has passed them."""
+        """Whether both webhook configurations exist, so that the API server calls the webhooks."""
         return self._known == CONFIGURATIONS
 
     def note(self, place: Place) -> None:
-        """Hear of an object that is there."""
+        """Record that an object exists."""
         if place[0] in CONFIGURATIONS and place[1] == NAME:
             self._known.add(place[0])
 
     async def coming(self, pod: Document) -> Document:
-        """Return a pod as it comes: in the subset that it is put into here."""
+        """Return a pod to create, with the subset that the webhook assigns here."""
         bare = with_subset(pod, "")
         response = await self._ask(CREATE_POD, "CREATE", bare, None)
         if not response.get("allowed"):
@@ -55,7 +55,7 @@ class Doorway:
         return with_subset(pod, _annotation(response))
 
     async def leaving(self, pod: Document) -> None:
-        """Tell of a pod that is about to go."""
+        """Call the webhook for a pod that is about to be deleted."""
         await self._ask(DELETE_POD, "DELETE", None, pod)
 
     async def _ask(
@@ -82,7 +82,7 @@ class Doorway:
 
 
 def _annotation(response: Document) -> str:
-    """Read what a pod is to say of its subset, "" if nothing."""
+    """Return the subset annotation in a response's patch; "" if there is none."""
     patch = response.get("patch")
     for operation in orjson.loads(b64decode(patch)) if patch else ():
         if operation["path"] == _ANNOTATION:

@@ -1,14 +1,14 @@
-"""Whose doing a deletion was, as far as what is recorded tells.
+"""The cause of a deletion, as far as it follows from the recorded objects.
 
-Nothing in an object says who deleted it; but who deletes pods in the course of its work says so in
-the condition DisruptionTarget, and what controllers do follows from what there is:
+An object does not contain the client that deleted it. But components that disrupt pods set the
+condition DisruptionTarget, and deletions by controllers follow from the state:
 
-    the condition DisruptionTarget               by its reason, see REASONS
-    its namespace is on its way out              namespaces
-    all its owners have gone, or are to go       gc
-    its controller has more pods than it wants   the controller: replicaset, statefulset, …
-    it could not be scheduled for as long as     workloadspread
-      its WorkloadSpread gives it
+    the condition DisruptionTarget               by its reason, see CAUSES_BY_REASON
+    its namespace is being deleted               namespaces
+    all its owners are deleted or deleting       gc
+    its controller has more pods than replicas   the controller: replicaset, statefulset, …
+    it was unschedulable for longer than its     workloadspread
+      WorkloadSpread allows
     otherwise                                    somebody
 
 Sources: k8s.io/api/core/v1 (PodReasonPreemptionByScheduler and its like), pkg/apis/core/types.go.
@@ -45,7 +45,7 @@ REASONS: Final = MappingProxyType(
 
 
 def whose_deletion(before: Ledger, resource: str, document: Document) -> str:
-    """Say whose doing it is that an object goes; ``before`` is what there was until then."""
+    """Return the cause of an object's deletion; ``before`` is the state before the event."""
     disrupted = _disruption(document)
     if disrupted:
         return REASONS.get(disrupted, SOMEBODY)
@@ -57,7 +57,7 @@ def whose_deletion(before: Ledger, resource: str, document: Document) -> str:
         return "gc"
     if resource != "pods":
         return SOMEBODY
-    # Only with the time of a deletion is it known that it came when a WorkloadSpread gives up.
+    # Only a deletion timestamp shows that the limit of the WorkloadSpread was over.
     hands = (_spreading, _controller) if is_deleting(document) else (_controller, _spreading)
     return next(filter(None, (hand(before, document) for hand in hands)), SOMEBODY)
 
@@ -88,7 +88,7 @@ def _controller(before: Ledger, pod: Document) -> str:
 
 
 def _spreading(before: Ledger, pod: Document) -> str:
-    """Return whether a pod is one that a WorkloadSpread gives up."""
+    """Return the component's name if a WorkloadSpread deletes a pod as unschedulable, else ""."""
     known = before.find(str(pod["metadata"].get("uid")))
     spread = before.get((SPREADS, spread_of(pod)))
     if known is None or spread is None or not _is_unschedulable(known):

@@ -1,6 +1,7 @@
-"""A ledger: what there is, what went, and by whom, told one event after another.
+"""The state of a recording or a world: current and deleted objects, and the causes of deletions.
 
-Two are kept in a replay, one of the recording and one of the world, by the same rules.
+It is updated by one event after another. A replay keeps two, one of the recording and one of the
+world, with the same rules.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from fakeapi.replaying.subsets import subset_of
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """An object that was told to go, or went at once; ``hand`` is whose doing it was."""
+    """The deletion of an object, graceful or immediate; ``cause`` is the component behind it."""
 
     resource: str
     key: str
@@ -34,12 +35,12 @@ class Deletion:
 
 @dataclass(slots=True)
 class Ledger:
-    """What is known after the events so far. ``whose`` says who deleted an object.
+    """The state after the events so far. ``deletion_cause`` returns the cause of a deletion.
 
-    ``born`` are the UIDs of objects by their controller's, in the order in which they came;
-    ``going`` those that were told to go and are there; ``names`` are the keys of
-    all pods that ever were, ``subsets`` those into which WorkloadSpreads put them. Objects without
-    UID go by their place.
+    ``created`` are the UIDs of objects by their controller's UID, in the order of creation;
+    ``deleting`` those of existing objects with a deletion timestamp; ``removed`` those of objects
+    that no longer exist; ``names`` are the keys of all pods so far, ``subsets`` their subsets of
+    WorkloadSpreads. Objects without UID are identified by their location.
     """
 
     whose: Callable[[Ledger, str, Document], str]
@@ -55,7 +56,7 @@ class Ledger:
     _active: dict[str, set[str]] = field(default_factory=dict)
 
     def apply(self, kind: EventType, resource: str, document: Document) -> Deletion | None:
-        """Take an event down; give the deletion of its object if it is new that it is to go."""
+        """Apply an event; return the deletion of its object if the event starts it."""
         if kind in ("BOOKMARK", "RELISTED"):
             return None
         place, uid = (resource, key_of(document)), _identity(resource, document)
@@ -75,16 +76,16 @@ class Ledger:
         return begun
 
     def get(self, place: Place) -> Document | None:
-        """Return the object at a place."""
+        """Return the object at a location, or None."""
         return self.present.get(place)
 
     def find(self, uid: str) -> Document | None:
-        """Return the object of a UID."""
+        """Return the object with a UID, or None."""
         place = self.places.get(uid)
         return None if place is None else self.present.get(place)
 
     def active(self, controller: str) -> int:
-        """Count the pods that a controller has and that count for it."""
+        """Return the number of a controller's active pods."""
         return len(self._active.get(controller, ()))
 
     def _note(self, place: Place, uid: str, document: Document) -> None:

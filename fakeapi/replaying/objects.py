@@ -1,4 +1,4 @@
-"""What replaying asks of an object, whatever its kind."""
+"""Access to the fields of an object of any kind, as a replay needs them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 Document: TypeAlias = dict[str, Any]
-"""One API object as parsed JSON, whose shape is its maker's."""
+"""One API object as parsed JSON."""
 Place: TypeAlias = tuple[str, str]
 """A resource's name, and ``namespace/name`` or the name alone."""
 FieldPath: TypeAlias = tuple[str, ...]
-"""Keys; ``key=value`` is that element of a list that has this value, as in ``type=Ready``."""
+"""Keys; ``key=value`` is the list element with this value, as in ``type=Ready``."""
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -27,12 +27,12 @@ def uid_of(document: Document) -> str:
 
 
 def is_deleting(document: Document) -> bool:
-    """Return whether it has been told to go."""
+    """Return whether an object has a deletion timestamp."""
     return bool(document["metadata"].get("deletionTimestamp"))
 
 
 def is_active(document: Document) -> bool:
-    """Return whether a pod counts for its controller: neither told to go nor finished."""
+    """Return whether a pod counts for its controller: neither being deleted nor finished."""
     phase = read_field(document, ("status", "phase"))
     return not is_deleting(document) and phase not in _FINISHED
 
@@ -48,7 +48,7 @@ def controller_of(document: Document) -> Document | None:
 
 
 def read_field(document: Document, path: FieldPath) -> Any:
-    """Return what stands at a path; None if nothing does."""
+    """Return the value at a path, or None."""
     value: Any = document
     for step in path:
         if isinstance(value, list):
@@ -59,7 +59,7 @@ def read_field(document: Document, path: FieldPath) -> Any:
 
 
 def copy_field(path: FieldPath, origin: Document, into: Document) -> None:
-    """Have a field be in one object what it is in another, absent included."""
+    """Copy a field from one object to another; an absent field is removed."""
     *way, last = path
     value = read_field(origin, path)
     parent: Any = into
@@ -78,7 +78,7 @@ def copy_field(path: FieldPath, origin: Document, into: Document) -> None:
 
 
 def drop_empty_marks(document: Document) -> None:
-    """Take labels and annotations out of an object that has none of them."""
+    """Remove empty labels and annotations from an object."""
     metadata = document["metadata"]
     for name in ("labels", "annotations"):
         if name in metadata and not metadata[name]:
@@ -86,10 +86,7 @@ def drop_empty_marks(document: Document) -> None:
 
 
 def with_changes(there: Document, before: Document, after: Document) -> Document:
-    """Return an object to which has been done what made ``after`` of ``before``.
-
-    What was done to a list is that it became another one.
-    """
+    """Return ``there`` with the changes from ``before`` to ``after``; lists are replaced."""
     changed = dict(there)
     for key in dict.fromkeys((*before, *after)):
         was, now, here = before.get(key), after.get(key), there.get(key)
@@ -110,7 +107,7 @@ def _element(elements: list[Any], step: str) -> Any:
 
 
 def _put(elements: list[Any], step: str, value: Any) -> None:
-    """Put an element in its place, which is that of its type, or take it out."""
+    """Replace the element of a step or of the same type, or append it; None removes it."""
     there = _element(elements, step)
     if there is None and value is not None:
         there = _element(elements, f"type={value.get('type')}")

@@ -1,15 +1,16 @@
-"""What each part of the control plane does by itself: this is left to it if it is attached.
+"""The effects of each control-plane component, which are left to it if it is attached.
 
-    makes     objects of a resource that come by it: those that a controller of this kind owns, or
-              of these names; not played but expected, see :mod:`fakeapi.replaying.directing`
-    deletes   deletions that are its doing (:mod:`fakeapi.replaying.hands`) are not played
-    ends      of these resources it removes what was told to go and is done
-    writes    fields, by resource: what the world has there counts, not what was recorded
-    chooses   of these deletions, whom they hit is its own choice, whoever controls them
-    lags      how many seconds it may be behind
-    keeps     fields, by resource, that are the world's own and are not compared; ``*`` is any step
+    makes        objects of a resource that it creates: those with a controller of this kind, or
+                 with these names; not played but expected, see :mod:`fakeapi.replay.event_actions`
+    deletes      causes of deletions (:mod:`fakeapi.replay.recorded_state`) that are not played
+    removes      resources whose terminating objects it removes
+    writes       fields, by resource: the world's values are kept, not the recorded ones
+    chooses      causes of deletions for which it chooses the victims, of any controller
+    lag_seconds  how many seconds it may be behind
+    excluded     fields, by resource, that are the world's own and are not compared; ``*`` is any
+                 step
 
-Parts that are not here cannot be attached: what they write cannot be told from what others do.
+Other components cannot be attached: their writes cannot be distinguished from those of others.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from policies.scaledown import DELETION_COST
 _NOTHING: Final[Mapping[str, tuple[FieldPath, ...]]] = MappingProxyType({})
 
 _LONGEST_BACKOFF_SECONDS: Final = 10.0
-"""How long a pod may wait that has been tried often."""
+"""The maximum backoff of a pod in the scheduling queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Objects of ``resource`` that a controller of kind ``owner`` has, or of one of ``names``."""
+    """Objects of ``resource`` with a controller of kind ``owner``, or with one of ``names``."""
 
     resource: str
     owner: str = ""
@@ -41,7 +42,7 @@ class Made:
     namespace: str = ""
 
     def covers(self, resource: str, document: Document) -> bool:
-        """Return whether an object is one of them."""
+        """Return whether an object matches."""
         metadata = document["metadata"]
         if resource != self.resource or self.namespace not in ("", metadata.get("namespace")):
             return False
@@ -53,7 +54,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class PartEffects:
-    """What one part does; see the module."""
+    """The effects of one component; see the module docstring."""
 
     makes: tuple[Made, ...] = ()
     deletes: tuple[str, ...] = ()
@@ -76,7 +77,7 @@ _WHERE_CONVERTED: Final[tuple[FieldPath, ...]] = (
     ("spec", "conversion"),
     ("metadata", "generation"),
 )
-"""Who converts WorkloadSpreads of another version is written in their definition."""
+"""The definition contains the conversion webhook of WorkloadSpreads."""
 
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _GIVEN_BY_KUBELETS: Final[tuple[FieldPath, ...]] = (
@@ -88,7 +89,7 @@ _GIVEN_BY_KUBELETS: Final[tuple[FieldPath, ...]] = (
         for state in ("state", "lastState")
     ),
 )
-"""What kubelets call what they run, and the addresses that they give in turn."""
+"""Container IDs and pod IPs, which each kubelet assigns."""
 
 EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
     {
@@ -163,42 +164,42 @@ EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
 
 
 class UnplayablePartError(ValueError):
-    """A part cannot be attached to a replay."""
+    """A component cannot be attached to a replay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The parts that are attached, taken together."""
+    """The attached components."""
 
     names: tuple[str, ...] = ()
 
     def maker(self, resource: str, document: Document) -> str:
-        """Name the part by which an object comes; "" if it is played."""
+        """Return the component that creates an object; "" if its creation is played."""
         for name in self.names:
             if any(made.covers(resource, document) for made in EFFECTS[name].makes):
                 return name
         return ""
 
     def deleter(self, hand: str) -> str:
-        """Name the part that a hand is; "" if its deletions are played."""
+        """Return the component for a cause of deletions; "" if its deletions are played."""
         return next((name for name in self.names if hand in EFFECTS[name].deletes), "")
 
     @property
     def aftermath_seconds(self) -> float:
-        """How long what is attached goes on working after the last event."""
+        """How long the attached components may work after the last event, in seconds."""
         return max((EFFECTS[name].lags for name in self.names), default=1.0)
 
     def chooses(self, hand: str) -> bool:
-        """Return whether a hand's deletions hit whom a part chooses, whoever controls them."""
+        """Return whether a component chooses the victims of a cause, of any controller."""
         return any(hand in EFFECTS[name].chooses for name in self.names)
 
     def ender(self, resource: str) -> str:
-        """Name the part that removes what was told to go; "" if removals are played."""
+        """Return the component that removes terminating objects; "" if removals are played."""
         return next((name for name in self.names if resource in EFFECTS[name].ends), "")
 
     @property
     def spreads(self) -> bool:
-        """Whether pods are put into subsets of WorkloadSpreads."""
+        """Whether the component ``workloadspread`` assigns pods to subsets."""
         return SPREADING in self.names
 
     def keeps(self, resource: str) -> tuple[FieldPath, ...]:
@@ -206,12 +207,12 @@ class Attached:
         return tuple(path for name in self.names for path in EFFECTS[name].keeps.get(resource, ()))
 
     def writes(self, resource: str) -> tuple[FieldPath, ...]:
-        """Return the fields of a resource that are left to parts."""
+        """Return the fields of a resource that are left to components."""
         return tuple(path for name in self.names for path in EFFECTS[name].writes.get(resource, ()))
 
 
 def attach(names: Iterable[str]) -> Attached:
-    """Take parts together; raises UnplayablePartError."""
+    """Return the components as attached; raises UnsupportedComponentError."""
     given = tuple(names)
     for name in given:
         if name not in EFFECTS:

@@ -1,11 +1,11 @@
-"""The player: a recording's events, each at its time, into a world.
+"""The player: applies the events of a recording to a world, each at its time.
 
-The world's clock says when; so the same code plays at any pace, and at once on a clock that jumps.
-UIDs, times and everything else stay as they were recorded, except for resource versions: a world
-numbers its own writes.
+Due times use the world's clock, so the same code plays at any speed, and at once on a jumping
+clock. UIDs, timestamps and all other fields stay as recorded, except for resource versions, which
+the world assigns.
 
-What is attached may do its part sooner or later than it did then, so what waits for that is done
-as soon as it has, between events as well.
+Attached components may act earlier or later than in the recording. Actions that wait for a
+component are done as soon as it has acted, between events as well.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from fakeapi.world import World
 
 _PAUSE: Final = 0.1
 _TRIES: Final = 100
-"""Webhooks are known to the API server within milliseconds, of which nobody is told here."""
+"""The API server loads webhook configurations within milliseconds, without a notification."""
 
 
 class ReplayError(ValueError):
-    """A recording cannot be played; the text names the file, the line, and why."""
+    """A recording cannot be played; the text names the file, the line and the reason."""
 
 
 class Player:
-    """Plays one recording into one world; ``run`` are the parts of the control plane there.
+    """Plays one recording into one world; ``run`` names the attached components.
 
-    Raises UnplayablePartError.
+    Raises UnsupportedComponentError.
     """
 
     def __init__(self, world: World, recording: Recording, run: Iterable[str]) -> None:
@@ -67,26 +67,23 @@ class Player:
 
     @property
     def aftermath_seconds(self) -> float:
-        """How long what is attached goes on working after the last event."""
+        """How long the attached components may work after the last event, in seconds."""
         return self._attached.aftermath_seconds
 
     @property
     def seconds(self) -> float:
-        """How long the recording lasts."""
+        """The duration of the recording, in seconds."""
         return self._recording.duration_ns / 10**9
 
     def begin(self) -> None:
-        """Have the world begin as the recording does: all that it follows is as it was listed.
-
-        Raises ReplayError.
-        """
+        """Set the recorded resources of the world to their listed state. Raises ReplayError."""
         events = self._recording.events
         first = list(takewhile(lambda e: e.type == "LISTED" or not e.changes, events))
         self._rest = events[len(first) :]
         listed = [event for event in first if event.changes]
         try:
             self._clear({(event.resource, event.key) for event in listed})
-            # What custom resources there are must be known before their objects come.
+            # Definitions must exist before their custom resources.
             self._load(event for event in listed if event.resource == DEFINITIONS)
             self._load(event for event in listed if event.resource != DEFINITIONS)
         except StatusError as error:
@@ -94,7 +91,7 @@ class Player:
         self._follower.begin()
 
     async def play(self) -> None:
-        """Play what follows, each at its time from now on. Raises ReplayError."""
+        """Play the remaining events, each at its time from now on. Raises ReplayError."""
         self._began = self._world.clock.monotonic()
         for event in self._rest:
             due = self._began + event.at_ns / 10**9
@@ -104,33 +101,33 @@ class Player:
                 await self._play(event)
 
     async def keep_up(self) -> None:
-        """Do what waits for what is attached whenever that has done something, until cancelled."""
+        """Do pending actions whenever the world has changed, until cancelled."""
         while True:
             await self._stirred.wait()
             self._stirred.clear()
             await self._make_up(self._director.catch_up())
 
     async def settle(self) -> None:
-        """Do what is left to be done: nothing more is waited for."""
+        """Do all pending actions without waiting for components any longer."""
         await self._make_up(self._director.settle())
 
     @property
     def ready(self) -> bool:
-        """Whether pods that come now would meet the webhooks that are attached, if any are."""
+        """Whether attached webhooks, if any, are called for pods that are created now."""
         spreads = self._seen.get((DEFINITIONS, SPREADS))
         return self._doorway is None or self._doorway.open or spreads is None
 
     def report(self) -> Report:
-        """Compare, as things are now."""
+        """Compare the current states."""
         skipped = Counter(event.resource for event in self._early)
         return make_report(self._recording, self._attached, self._director, skipped)
 
     def end(self) -> None:
-        """Take no more notice of the world."""
+        """Stop following the world."""
         self._follower.end()
 
     def _whose(self, before: Ledger, resource: str, document: Document) -> str:
-        """Say whose doing it is that an object goes: in play, or by what is attached."""
+        """Return the cause of a deletion: that of the played event, else the derived one."""
         played = self._director.hand_of(uid_of(document))
         return played or whose_deletion(before, resource, document)
 
@@ -142,7 +139,7 @@ class Player:
             self._stirred.set()
 
     def _load(self, listed: Iterable[RecordedEvent]) -> None:
-        """Have what was listed there at once; keep what the world does not serve."""
+        """Load the listed objects at once; keep events of kinds that the world does not serve."""
         acts: list[Act] = []
         for event in listed:
             if self._serves(event):
@@ -152,7 +149,7 @@ class Player:
         self._world.load(act.document for act in acts)
 
     async def _play(self, event: RecordedEvent) -> None:
-        """Play an event; if the world does not serve it, that waits for its definition."""
+        """Play an event; if the world does not serve its kind, keep it until the definition."""
         if event.changes and not self._serves(event):
             self._early.append(event)
             return
@@ -163,11 +160,11 @@ class Player:
                 await self._play(each)
 
     def _serves(self, event: RecordedEvent) -> bool:
-        """Return whether the world has the kind of an event's object."""
+        """Return whether the world serves the kind of an event's object."""
         return self._world.api.kinds.of(event.api_version, event.kind) is not None
 
     def _clear(self, listed: set[tuple[str, str]]) -> None:
-        """Remove what is there of the recorded resources, and was not when they were listed."""
+        """Remove the objects of recorded resources that are not in the first lists."""
         header = self._recording.header
         for of in header.resources:
             kind = self._world.api.kinds.of(of.api_version, of.kind)
@@ -194,12 +191,12 @@ class Player:
             raise ReplayError(f"{self._recording.source}: {error}") from None
 
     async def _do_all(self, acts: Iterable[Act]) -> None:
-        # One by one: which is the next depends on what the world is like after the last.
+        # One by one: the next action depends on the state after the previous one.
         for act in acts:
             await self._do(act)
 
     async def _do(self, act: Act) -> None:
-        # The store takes documents over, and ledgers keep theirs.
+        # The store takes ownership of documents, and recorded states keep theirs.
         document = orjson.loads(orjson.dumps(await self._let_pass(act)))
         if act.removes:
             self._world.api.remove(document)
@@ -209,7 +206,7 @@ class Player:
             self._world.load([document])
 
     async def _let_pass(self, act: Act) -> Document:
-        """Return what is to be there; webhooks hear of a pod that comes, or is told to go."""
+        """Return the object to write; call the webhooks for a pod's creation or deletion."""
         document, doorway = act.document, self._doorway
         if doorway is None or document.get("kind") != "Pod":
             return document
@@ -233,10 +230,10 @@ async def replay(
     head_start: float = 0.0,
     before: Callable[[], Awaitable[None]] | None = None,
 ) -> Report:
-    """Play at a clock's pace or, if it stands still, as fast as can be, and compare.
+    """Play at the clock's speed or, if it is paused, as fast as possible, and compare.
 
-    Who watches the world has ``head_start`` seconds to learn what there was at the beginning;
-    ``before`` is awaited then. Raises ReplayError.
+    Watchers of the world have ``head_start`` seconds to read the initial state; then ``before`` is
+    awaited. Raises ReplayError.
     """
     pace = clock.factor
     pass_time = clock.sleep if pace else clock.advance
@@ -265,9 +262,9 @@ async def replay(
 
 
 def _played(recording: Recording, attached: Attached) -> Recording:
-    """Return what is played of a recording: without webhooks, where something would ask them.
+    """Return the recording to play: without webhook configurations if components are attached.
 
-    Whom their configurations name is not there, and without an answer no pod could come.
+    The recorded webhooks are not served, and without a response pods could not be created.
     """
     if not attached.names:
         return recording

@@ -1,4 +1,4 @@
-"""The report of a replay, as a value that is also its JSON."""
+"""The report of a replay; its fields are the JSON output."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fakeapi.replaying.parts import Attached
 
 
 class Replayed(Struct, frozen=True, rename="camel"):
-    """What was played: the file, the server it was recorded from, how long it lasted, its lines.
+    """The recording: file, recorded server, start, duration in seconds, number of events by type.
 
-    ``broken`` says where the file breaks off, "" if it does not.
+    ``broken`` is where the file is truncated, "" if it is complete.
     """
 
     source: str
@@ -37,11 +37,11 @@ class Replayed(Struct, frozen=True, rename="camel"):
 
 
 class Report(Struct, frozen=True, rename="camel"):
-    """What came of a replay.
+    """The result of a replay.
 
-    ``left`` counts the events that were left to parts; ``skipped`` those of resources that the
-    world does not serve. ``resources`` are compared as they are at last. ``scheduling`` is
-    what was decided, where a scheduler is attached. ``same``: nothing differs.
+    ``left`` counts the events that were left to components; ``skipped`` those of resources that the
+    world does not serve. ``resources`` compares the final states. ``scheduling`` compares the
+    decisions if a scheduler is attached. ``same``: there are no differences.
     """
 
     recording: Replayed
@@ -94,7 +94,7 @@ def _replayed(recording: Recording) -> Replayed:
 
 
 def _notes(recording: Recording, attached: Attached, director: Director) -> Iterator[str]:
-    """Say what makes a comparison say less than it seems to."""
+    """Yield notes about known causes of differences."""
     if "gc" in attached.names:
         yield from _strangers(recording, director)
     spread = sum(map(bool, director.recorded.subsets.values()))

@@ -1,8 +1,8 @@
-"""What WorkloadSpreads leave in objects: the subset of a pod, and how many are on their way.
+"""Fields of WorkloadSpread: the subset of a pod, and the pods in flight in a status.
 
-A pod says by an annotation into which subset it was put, and perhaps as what it was written down
-before it had a name; that id is of one world only. So are the keys of a status's ``creatingPods``
-and ``deletingPods``: two such maps are alike if they are as long.
+An annotation of a pod contains its subset, and possibly the id under which it was counted before it
+had a name. The id is valid in one world only, and so are the keys of a status's ``creatingPods``
+and ``deletingPods``: two such maps are compared by their lengths.
 
 Source: openkruise/kruise pkg/util/workloadspread, apis/apps/v1beta1/workloadspread_types.go.
 """
@@ -15,7 +15,7 @@ from extender.kube.workloadspread.pods import MATCHED, read_injection
 from fakeapi.replaying.objects import Document, read_field
 
 SPREADING: Final = "workloadspread"
-"""The part that spreads, and the hand by which pods go that could not be scheduled."""
+"""The component's name, and the cause of the deletion of pods that could not be scheduled."""
 SPREADS: Final = "workloadspreads.apps.kruise.io"
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -23,24 +23,24 @@ _IN_FLIGHT: Final = ("creatingPods", "deletingPods")
 
 
 def annotation_of(pod: Document) -> str:
-    """Return what a pod says of its subset, as it is written; "" if it says nothing."""
+    """Return a pod's subset annotation; "" if it has none."""
     return str((pod["metadata"].get("annotations") or {}).get(MATCHED) or "")
 
 
 def subset_of(pod: Document) -> str:
-    """Return ``workloadspread/subset``, "" if a pod is in none."""
+    """Return ``workloadspread/subset`` of a pod; "" if it is in none."""
     found = read_injection(annotation_of(pod))
     return "" if found is None else f"{found.spread}/{found.subset}"
 
 
 def spread_of(pod: Document) -> str:
-    """Return ``namespace/name`` of the WorkloadSpread that a pod is in a subset of, or ""."""
+    """Return ``namespace/name`` of the WorkloadSpread of a pod's subset, or ""."""
     found = read_injection(annotation_of(pod))
     return "" if found is None else f"{pod['metadata'].get('namespace')}/{found.spread}"
 
 
 def is_expected(spread: Document, pod: Document) -> bool:
-    """Return whether a WorkloadSpread has a pod noted as one that is on its way."""
+    """Return whether a WorkloadSpread's ``creatingPods`` contain a pod."""
     given = read_injection(annotation_of(pod))
     status = spread.get("status") or {}
     lists = [status.get("subsetStatuses"), *(status.get("versionedSubsetStatuses") or {}).values()]
@@ -49,7 +49,7 @@ def is_expected(spread: Document, pod: Document) -> bool:
 
 
 def with_subset(pod: Document, annotation: str) -> Document:
-    """Return a pod that says so of its subset; "": that says nothing."""
+    """Return a pod with this subset annotation; "" removes the annotation."""
     metadata = pod["metadata"]
     left = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != MATCHED}
     written = {**left, **({MATCHED: annotation} if annotation else {})}
@@ -58,7 +58,7 @@ def with_subset(pod: Document, annotation: str) -> Document:
 
 
 def critical_seconds(spread: Document, pod: Document) -> int | None:
-    """Return how long a pod may wait to be scheduled; None if for good, as in the last subset."""
+    """Return for how many seconds a pod may be unschedulable; None: no limit (last subset)."""
     if read_field(spread, ("spec", "scheduleStrategy", "type")) != "Adaptive":
         return None
     subsets = [each.get("name") for each in read_field(spread, ("spec", "subsets")) or ()]
@@ -71,7 +71,7 @@ def critical_seconds(spread: Document, pod: Document) -> int | None:
 
 
 def comparable(document: Document) -> Document:
-    """Return an object without what is of one world only."""
+    """Return an object without the values that are valid in one world only."""
     if document.get("kind") == "Pod" and annotation_of(document):
         return with_subset(document, subset_of(document))
     status = document.get("status")
@@ -81,7 +81,7 @@ def comparable(document: Document) -> Document:
 
 
 def _counted(value: Any) -> Any:
-    """Return a status with numbers in place of those on their way."""
+    """Return a status with the numbers of pods in flight in place of the pods."""
     if isinstance(value, list):
         return [_counted(each) for each in value]
     if not isinstance(value, dict):

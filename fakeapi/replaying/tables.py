@@ -1,4 +1,4 @@
-"""A report for people."""
+"""The report of a replay as a human-readable table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 10
 
 
 def report_table(report: Report) -> RenderableType:
-    """Return a report: what was played, what there is in the end, and what differs."""
+    """Return a renderable report: the recording, the final counts, and the differences."""
     counts = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("resource", "recorded", "here", "missing", "extra", "different"):
         counts.add_column(heading, justify="left" if heading == "resource" else "right")

@@ -1,4 +1,4 @@
-"""Clusters that are shipped, by name, and requests of a real kube-scheduler to go with them."""
+"""Shipped clusters by name, and requests of a real kube-scheduler about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCENARIOS: Mapping[str, Callable[[], list[Document]]] = {"demo": demo_cluster}
 
 
 class UnknownScenarioError(ValueError):
-    """A scenario that is not shipped; the message lists those that are."""
+    """A scenario is unknown; the message lists the shipped ones."""
 
 
 def scenario(name: str) -> list[Document]:

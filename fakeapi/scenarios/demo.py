@@ -1,9 +1,9 @@
 """The demo cluster: 40 nodes in three zones, nearly full of web, batch and training pods.
 
-Twenty-seven general nodes carry a shop (web frontends, an API, a checkout that no disruption is
-allowed to) and batch jobs; nine GPU nodes, tainted, carry training jobs and notebooks; one node is
-cordoned. Three small nodes are those on which the shipped kube-scheduler requests were captured.
-Every pod and number comes from one seed, so the demo tells the same story each time.
+Twenty-seven general nodes run a shop (web frontends, an API, a checkout whose budget allows no
+disruption) and batch jobs; nine tainted GPU nodes run training jobs and notebooks; one node is
+cordoned. On the three small nodes the shipped kube-scheduler requests were captured. All pods and
+numbers are generated from one seed, so the demo is the same each time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BUDGETS = (
     ("research", "llm", 0),
 )
 
-# Name, node, UID and start of the pods that stood where the requests were captured.
+# Name, node, UID and start of the pods on the nodes of the captured requests.
 _CAPTURED_PODS = (
     ("fill-ct-0", "node-a", "11b3c1de-7f0e-4b7c-9a55-1f5a3f3f0a01", 10),
     ("fill-ct-5", "node-a", "e1098cba-6318-459e-ade2-477a1f884070", 12),
@@ -56,8 +56,8 @@ _CAPTURED_PODS = (
 
 
 def demo_cluster() -> list[Document]:
-    """Build the cluster's objects as an API server would list them."""
-    rng = Random(_SEED)  # noqa: S311 - a story, not a secret
+    """Return the cluster's objects as an API server would list them."""
+    rng = Random(_SEED)  # noqa: S311 - repeatable, and not secret
     return [
         *(_object("v1", "Namespace", name) for name in ("shop", "data", "research", "kube-system")),
         *(
@@ -76,7 +76,7 @@ def demo_cluster() -> list[Document]:
 def pending_pod(
     namespace: str, name: str, priority_class: str, requests: dict[str, str]
 ) -> Document:
-    """Build a pod that waits for a node, as admission leaves it."""
+    """Return a pending pod as it is after admission."""
     pod = _pod(namespace, name, f"pending-{name}", name, priority_class, requests)
     if "nvidia.com/gpu" in requests:
         pod["spec"]["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
@@ -158,7 +158,7 @@ def _pod(
 ) -> Document:
     pod = _object("v1", "Pod", name, namespace)
     pod["metadata"] |= {"uid": uid, "labels": {"app": app}}
-    # What cannot be overcommitted must be limited as well.
+    # Extended resources cannot be overcommitted, so limits must equal requests.
     limits = {name: amount for name, amount in requests.items() if "/" in name}
     resources = {"requests": requests, **({"limits": limits} if limits else {})}
     container = {"name": app, "image": f"example/{app}", "resources": resources}

@@ -1,15 +1,15 @@
-"""The story of the loop: a full cluster, a burst of important pods, and a pod that leaks.
+"""The scenario of the loop: a full cluster, a burst of important pods, and a pod that leaks memory.
 
     pool       nodes                 full of
     reserved   6 of 4 CPUs           checkout 4, web 6, report 11, crawl 1, import 1 of 2 CPUs
-    spot       3 of 4 CPUs, tainted  web 3, report 7, cache 1, and room for one more
+    spot       3 of 4 CPUs, tainted  web 3, report 7, cache 1, and one CPU free
 
-``web`` and ``report`` are spread: what the reserved subset does not take goes to spot machines. No
-checkout may be disrupted, two web pods may. The burst wants eight CPUs of the reserved nodes: the
-first finds two in one pod, the second the one pod of leftover priority, the third has to take a web
-pod, too; which is made again, and takes a report's place in turn. Batch pods preempt nobody: of
-those that are made again one finds the last place on a spot node, the rest wait. Then the cache
-takes more memory than it asked for.
+``web`` and ``report`` have a WorkloadSpread: pods beyond the reserved subset are placed on spot
+nodes. No checkout pod may be disrupted, two web pods may. The burst requests eight CPUs of the
+reserved nodes: the first pod preempts one pod with two CPUs, the second the one pod of priority
+``leftover``, the third also a web pod. That web pod is created again and preempts a report pod.
+Batch pods never preempt: one of those that are created again fits on the last free CPU of a spot
+node, the others wait. Then the cache uses more memory than it requests.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ _LEAK: Final = "{stages: [{after: 1s, memory: 7Gi, over: 4s}]}"
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What is there, what comes, and what goes wrong.
+    """The objects of the demo in the order of their creation, and the leak.
 
-    ``kubelet`` is the book that kubelets play. ``setting`` is created first; then ``workloads``
-    (ReplicaSets), one after another, until the cluster is full; then the pods of the ``burst``, all
-    at once. In the end a pod of the workload ``leaking`` (``namespace/name``) plays ``leak``.
+    ``kubelet`` is the simulation script of the kubelets. ``base_objects`` are created first; then
+    ``workloads`` (ReplicaSets), one after another, until the cluster is full; then the pods of the
+    ``burst``, all at once. At the end a pod of ``leaking_workload`` (``namespace/name``) has the
+    script ``leak_script``.
     """
 
     kubelet: Document
@@ -53,12 +54,12 @@ class Story:
 
     @property
     def nodes(self) -> int:
-        """How many nodes register."""
+        """The number of nodes that register."""
         return sum(each["count"] for each in self.kubelet["register"])
 
     @property
     def wanted(self) -> dict[str, int]:
-        """How many pods each workload is to have, by ``namespace/name``."""
+        """The number of replicas of each workload, by ``namespace/name``."""
         return {key_of(each): each["spec"]["replicas"] for each in self.workloads}
 
     @property
@@ -68,7 +69,7 @@ class Story:
 
 
 def loop_story() -> Story:
-    """Return the story that ``reprieve demo`` plays."""
+    """Return the scenario of ``reprieve demo``."""
     return Story(
         {"register": [_registration(pool) for pool in NODES]},
         (

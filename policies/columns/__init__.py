@@ -1,7 +1,7 @@
-"""The cluster as columns of integers, kept current by changes: what the fast engine decides on.
+"""A snapshot as columns of integers, updated by changes: the data of the vectorized engine.
 
-:class:`Columns` follows snapshots. A node that has changed is compared with what is known of it,
-and only the pods that came or went are written; nothing is built anew for a decision.
+:class:`ClusterColumns` follows snapshots. A changed node is compared with its last state, and only
+the pods that were added or removed are written; nothing is rebuilt for a decision.
 """
 
 from __future__ import annotations

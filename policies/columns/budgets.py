@@ -1,7 +1,7 @@
-"""Which disruption budgets cover which classes of pods, kept as pods and budgets come and go.
+"""Which disruption budgets cover which label classes, kept current as pods and budgets change.
 
-A change of what budgets still allow, by far the most frequent one, leaves the coverage as it is. A
-change of the selectors is worked out anew, from the classes that they may match.
+A change of ``allowed``, by far the most frequent one, leaves the coverage as it is. A change of
+selectors recomputes it, from the classes that the selectors may match.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from policies.upstream import Release
 
 
 class BudgetColumns:
-    """``covering[j, number]`` is the place of the j-th budget that covers a class, or -1."""
+    """``covering[j, number]`` is the index of the j-th budget that covers a class, or -1."""
 
     def __init__(self, classes: LabelClasses, release: Release) -> None:
         self._classes = classes
@@ -33,7 +33,7 @@ class BudgetColumns:
         self.covering: NDArray[np.int32] = np.full((1, 16), -1, np.int32)
 
     def follow(self, budgets: Sequence[DisruptionBudget]) -> None:
-        """Take the budgets as they are now, in their order."""
+        """Take over the current budgets, in their order."""
         if budgets is self.budgets:
             return
         before, self.budgets = self.budgets, budgets
@@ -52,7 +52,7 @@ class BudgetColumns:
         self._write(number, sorted(places))
 
     def removed(self, number: int) -> None:
-        """Forget a class."""
+        """Remove a class."""
         self._write(number, ())
 
     def _cover_anew(self) -> None:

@@ -1,9 +1,9 @@
 """Pods as a block of integers: channels by depth by nodes.
 
-A cell is one pod's value of one channel. Along the depth a node's pods stand in the order in which
-the policy would reprieve them, so a dry run walks down all nodes at once, and the pods of one depth
-lie side by side in memory. A pod that comes or goes moves those below it by one, on its node only.
-Depth and width grow by doubling, and the depth shrinks again when nodes have emptied.
+A cell is one pod's value of one channel. Along the depth, a node's pods are in the order in which
+the policy reprieves them. So a dry run processes one depth of all nodes at once, and the pods of
+one depth are adjacent in memory. Adding or removing a pod moves the later ones by one, on its node
+only. Depth and width grow by doubling, and the depth shrinks again when nodes have fewer pods.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from policies.columns.coded import Ints
 Block = NDArray[np.int64]
 
 PRIORITY, STARTED, CLASS, TRAITS, FLAGS, FIRST_RESOURCE = range(6)
-"""Channels; those from FIRST_RESOURCE on are what the pod requests, a resource each."""
+"""Channels; those from FIRST_RESOURCE on are the pod's requests, one channel for each resource."""
 
 NOBODY = 2**63 - 1
 """The priority of an empty cell: never below a preemptor's."""
@@ -27,7 +27,7 @@ _SHALLOW, _NARROW = 16, 16
 
 
 class Cells:
-    """``block`` is (channels, depth, width) int64; of a node, ``counts[node]`` cells are used."""
+    """``block`` is (channels, depth, width) int64; a node uses its first ``counts[node]`` cells."""
 
     def __init__(self, channels: int) -> None:
         self.block = _empty(channels, _SHALLOW, _NARROW)
@@ -35,11 +35,11 @@ class Cells:
         self.width = 0
 
     def used(self) -> Block:
-        """Return the block without its slack, as a view."""
+        """Return the block without unused depth and width, as a view."""
         return self.block[:, : self.depth(), : self.width]
 
     def depth(self) -> int:
-        """Return how many pods the fullest node has."""
+        """Return the number of pods on the node with the most."""
         return int(self.counts[: self.width].max(initial=0))
 
     def used_counts(self) -> Ints:
@@ -49,12 +49,12 @@ class Cells:
     def append_node(self) -> None:
         """Add an empty node at the end."""
         if self.width == len(self.counts):
-            # An odd number of cache lines: cells of one node must not all compete for the same few.
+            # An odd number of cache lines: the cells of a node must not map to few cache sets.
             self._resize(self.block.shape[1], 2 * self.width + 8)
         self.width += 1
 
     def drop_node(self, node: int) -> None:
-        """Take a node away; the last one moves into its place."""
+        """Remove a node; the last one moves to its index."""
         self.width -= 1
         last = self.width
         self.block[:, :, node] = self.block[:, :, last]
@@ -68,11 +68,11 @@ class Cells:
         self.block = np.concatenate([self.block, np.zeros_like(self.block[:1])])
 
     def keep_channels(self, channels: Sequence[int]) -> None:
-        """Drop all channels but these, which move together."""
+        """Drop all channels but these, which are renumbered without gaps."""
         self.block = self.block[list(channels)]
 
     def fill(self, node: int, rows: Sequence[Sequence[int]]) -> None:
-        """Put pods on an empty node, a row of all channels each, in order."""
+        """Write the pods of an empty node in order, as one row of all channels each."""
         count = len(rows)
         while count > self.block.shape[1]:
             self._resize(2 * self.block.shape[1], self.block.shape[2])
@@ -81,7 +81,7 @@ class Cells:
         self.counts[node] = count
 
     def insert(self, node: int, place: int, row: Sequence[int]) -> None:
-        """Put a pod at ``place`` of a node."""
+        """Insert a pod at ``place`` of a node."""
         count = self.counts.item(node)
         if count == self.block.shape[1]:
             self._resize(2 * count, self.block.shape[2])
@@ -90,13 +90,13 @@ class Cells:
         self.counts[node] = count + 1
 
     def write(self, node: int, place: int, row: Sequence[int]) -> None:
-        """Put a pod in the place of another."""
+        """Replace the pod at ``place`` of a node."""
         self.block[:, place, node] = row
 
     def remove(self, node: int, place: int) -> None:
-        """Take the pod at ``place`` off a node."""
+        """Remove the pod at ``place`` of a node."""
         left = self.counts.item(node) - 1
-        if left + 1 < self.block.shape[1]:  # then an empty cell follows, and moves up as well
+        if left + 1 < self.block.shape[1]:  # an empty cell follows, and moves up as well
             self.block[:, place : left + 1, node] = self.block[:, place + 1 : left + 2, node]
         else:
             self.block[:, place:left, node] = self.block[:, place + 1 :, node]

@@ -1,9 +1,9 @@
-"""Pods told apart only by what others see of them: many pods, few classes.
+"""Label classes: pods grouped by the properties that other pods select, many pods in few classes.
 
-Replicas of one workload carry the same labels, ports and anti-affinity. So a selector is matched
-against classes, not pods; each cell of the columns holds the number of its pod's class, and a list
-of answers by class number (a *lookup*) turns into an answer for every pod at once. A class lives as
-long as pods have it; then its number is used again. Number 0 is nobody's: that of an empty cell.
+Replicas of one workload have the same labels, ports and anti-affinity. So a selector is matched
+against classes, not pods; each cell of the columns holds the number of its pod's class, and an
+array of results by class number (a *lookup*) yields the result of every pod at once. A class exists
+as long as pods have it; then its number is reused. Number 0 belongs to empty cells.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Interned(Generic[K]):
-    """Numbers for keys, from 1 on, counted; ``sample`` is a pod that has the key."""
+    """Numbers for keys, from 1 on, with use counts; ``sample`` is a pod that has the key."""
 
     def __init__(self, key: Callable[[Pod], K]) -> None:
         self._key = key
@@ -36,7 +36,7 @@ class Interned(Generic[K]):
         return len(self.samples)
 
     def acquire(self, pod: Pod) -> tuple[int, bool]:
-        """Count one more use of the pod's key; gives its number, and whether that is new."""
+        """Count one more use of the pod's key; return its number, and whether it is new."""
         key = self._key(pod)
         number = self._number_of.get(key)
         if number is not None:
@@ -49,7 +49,7 @@ class Interned(Generic[K]):
         return number, True
 
     def release(self, number: int) -> Pod | None:
-        """Count one use less; gives the sample if that was the last, and the number is free."""
+        """Count one use less; return the sample if it was the last, and free the number."""
         self._uses[number] -= 1
         sample = None if self._uses[number] else self.samples[number]
         if sample is None:
@@ -66,7 +66,7 @@ class Interned(Generic[K]):
 
 
 class LabelClasses:
-    """Classes by namespace and labels, for selectors that ask about pods."""
+    """Classes by namespace and labels, for selectors of pods."""
 
     def __init__(self) -> None:
         self._interned = Interned(lambda pod: (pod.namespace, frozenset(pod.labels.items())))
@@ -83,21 +83,21 @@ class LabelClasses:
         return number, new
 
     def release(self, number: int) -> bool:
-        """Let go of one pod of a class; tells whether it was the last."""
+        """Count one pod of a class less; return whether it was the last."""
         gone = self._interned.release(number)
         if gone is not None:
             self._index.remove(gone.labels, number)
         return gone is not None
 
     def selected(self, selector: LabelSelector) -> Iterator[tuple[int, Pod]]:
-        """Return the classes that ``selector`` may match, each with one of its pods."""
+        """Yield the classes that ``selector`` may match, each with one of its pods."""
         for number in self._index.selected(selector):
             sample = self._interned.samples[number]
             if sample is not None:
                 yield number, sample
 
     def lookup(self, selector: LabelSelector | None, speaks_of: Callable[[Pod], bool]) -> Bools:
-        """Return by class number whether ``speaks_of`` holds, which ``selector`` must match for."""
+        """Return by class number whether ``selector`` may match and ``selects`` holds."""
         answers = np.zeros(len(self), np.bool_)
         if selector is not None:
             for number, sample in self.selected(selector):
@@ -106,9 +106,9 @@ class LabelClasses:
 
 
 class Traits:
-    """Classes by what a pod has beyond labels: host ports, required anti-affinity, volumes.
+    """Classes by other properties than labels: host ports, required anti-affinity, volumes.
 
-    Most pods have none of it: theirs is number 0.
+    Most pods have none of these: their number is 0.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Traits:
         return number
 
     def release(self, number: int) -> None:
-        """Let go of one pod of a class."""
+        """Count one pod of a class less."""
         gone = self._interned.release(number) if number else None
         if gone is None:
             return
@@ -144,14 +144,14 @@ class Traits:
                 self._repelling.remove(term.selector, (term, place, number))
 
     def conflicting(self, conflicts: Callable[[Pod], bool]) -> Bools:
-        """Return by class number whether a pod of it ``conflicts``; those with ports are asked."""
+        """Return by class number whether ``conflicts`` holds; false without host ports."""
         answers = np.zeros(len(self._interned), np.bool_)
         for number, sample in self._with_ports.items():
             answers[number] = conflicts(sample)
         return answers
 
     def storing(self, count: Callable[[PodStorage], int]) -> Ints:
-        """Return by class number what ``count`` says of its volumes; 0 for one without."""
+        """Return by class number the ``count`` of its volumes and devices; 0 without any."""
         answers = np.zeros(len(self._interned), np.int64)
         for number, storage in self._with_storage.items():
             answers[number] = count(storage)
@@ -160,9 +160,9 @@ class Traits:
     def repelling(
         self, labels: Labels, speaks_of: Callable[[AffinityTerm], bool]
     ) -> dict[str, Ints]:
-        """Give, by topology key and class number, how many anti-affinity terms are against a pod.
+        """Return, by topology key and class number, how many anti-affinity terms select a pod.
 
-        ``labels`` are the pod's, ``speaks_of`` tells whether a term is about it.
+        ``labels`` are the pod's; ``selects`` returns whether a term selects it.
         """
         counts: dict[str, Ints] = {}
         for term, _, number in self._repelling.about(labels):

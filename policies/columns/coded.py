@@ -1,8 +1,8 @@
-"""A column of values written as small codes: one code for each distinct value.
+"""Dictionary encoding: a column of values as small codes, one code for each distinct value.
 
-A question about the value (does this toleration cover the taints?) is asked once for each distinct
-value and read off for every node by its code. Values that no node has any more are forgotten once
-they outnumber the others.
+A predicate on the value (does this toleration match the taints?) is evaluated once for each
+distinct value, and its result is taken for every node by code. Values that no node has any more are
+dropped once they outnumber the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SLACK = 64
 
 
 class CodedColumn(Generic[T]):
-    """One value a row; ``codes[row]`` is its place in ``values``. Rows are dense from 0 on."""
+    """One value per row; ``codes[row]`` is its index in ``values``. Rows are dense from 0 on."""
 
     def __init__(self, rows: Sequence[T]) -> None:
         self._code_of: dict[T, int] = {}
@@ -49,7 +49,7 @@ class CodedColumn(Generic[T]):
             self._compact()
 
     def drop(self, row: int) -> None:
-        """Take a row away; the last one moves into its place."""
+        """Remove a row; the last one moves to its index."""
         self._size -= 1
         self.codes[row] = self.codes[self._size]
 
@@ -58,11 +58,11 @@ class CodedColumn(Generic[T]):
         return self.codes[: self._size]
 
     def code_of(self, value: T) -> int:
-        """Return the code of a value, or -1 for one that no row has."""
+        """Return the code of a value, or -1 for a value that no row has."""
         return self._code_of.get(value, -1)
 
     def where(self, holds: Callable[[T], bool]) -> Bools:
-        """Ask each distinct value and give the answer for every row."""
+        """Evaluate ``holds`` for each distinct value and return the result of every row."""
         answers = np.fromiter(map(holds, self.values), np.bool_, len(self.values))
         return answers[self.rows()]
 

@@ -1,4 +1,4 @@
-"""What has come and what has gone between two states of one node, told apart by identity."""
+"""The pods added and removed between two states of one node, compared by identity."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def difference(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
-    """Return what has gone and what has come, each in order; nothing is twice in a state.
+    """Return the removed and the added items, each in order; no item is twice in a state.
 
-    Most often one is gone and others, if any, were added at the end: that is seen without asking
-    each of them.
+    Most often one item was removed and others, if any, were appended: that case needs no lookup of
+    each item.
     """
     same = list(map(is_, before, now))
     start = same.index(False) if False in same else len(same)

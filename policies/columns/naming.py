@@ -1,4 +1,4 @@
-"""Which name is whose row."""
+"""The rows of node names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from policies.names import Packed, Places, pack
 
 @dataclass(frozen=True)
 class _Table:
-    """Where packed names are found, and the row of each place."""
+    """The positions of packed names, and the row of each position."""
 
     places: Places
     rows: Ints
@@ -27,10 +27,10 @@ class _Table:
 
 
 class RowNames:
-    """The names of rows; rows are dense. ``index`` gives the row of a name.
+    """The names of dense rows; ``index`` maps a name to its row.
 
-    Packed names are found by a table of their own. It is made when some are asked about for the
-    first time after a node has come or gone, which is rare; pods don't matter to it.
+    Packed names have a hash table of their own. It is built on the first lookup of packed names
+    after a node was added or removed, which is rare; pods do not affect it.
     """
 
     def __init__(self) -> None:
@@ -40,14 +40,14 @@ class RowNames:
         self._has_changed = True
 
     def append(self, name: str) -> int:
-        """Add a row at the end; gives its number."""
+        """Add a row at the end and return its number."""
         self._has_changed = True
         row = self.index[name] = len(self.names)
         self.names.append(name)
         return row
 
     def drop(self, name: str) -> None:
-        """Take a row away; the last one moves into its place."""
+        """Remove a row; the last one moves to its index."""
         self._has_changed = True
         row, last = self.index.pop(name), self.names.pop()
         if row < len(self.names):
@@ -66,10 +66,10 @@ class RowNames:
         return self._known(among)
 
     def _known(self, among: Collection[str]) -> tuple[tuple[str, ...], Ints]:
-        """Do as ``known`` for any names, one by one."""
+        """Do the same as ``known`` for names that are not packed, one by one."""
         index = self.index
         try:
-            # The fastest way to look thousands of strings up; it gives a tuple only for several.
+            # The fastest lookup of thousands of strings; it returns a tuple only for several names.
             found = itemgetter(*among)(index) if len(among) > 1 else ()
         except KeyError:
             found = ()
@@ -81,8 +81,8 @@ class RowNames:
 
 
 def _table(index: Mapping[str, int]) -> _Table | None:
-    """Make the table; None if nothing was compiled, or some name cannot be packed."""
-    # Callers list nodes more or less by name, and memory that is read in order is read fast.
+    """Build the table; return None without the compiled module, or if a name cannot be packed."""
+    # Callers list nodes roughly by name, and memory that is read in order is read fast.
     names = sorted(index)
     packed = pack(names)
     if packed is None:

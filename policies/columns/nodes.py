@@ -1,6 +1,6 @@
-"""What is the same for all pods of a node: its taints, labels, room, and what is taken of it.
+"""Columns of node properties: taints, labels, allocatable resources, and their pods' requests.
 
-Labels are kept by key, as columns made when a key is first asked about: pods ask about few keys.
+Labels have one column per key, created on the first use of the key: pods refer to few keys.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from policies.model import Node, Resources
 from policies.selectors import Taint
 
 BOUND = 2**52
-"""Amounts up to here can be added up in 64 bits; nodes with larger ones go to plain Python."""
+"""Amounts up to here can be summed in 64 bits; nodes with larger ones use plain Python."""
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")
 _MOST_KEYS = 256
@@ -24,7 +24,7 @@ _MOST_KEYS = 256
 class NodeColumns:
     """Rows by node; ``allocatable`` and ``requested`` are (resources, width) int64.
 
-    ``regular`` tells of each node whether none of its amounts had to be cut.
+    ``regular`` holds for each node whether none of its amounts had to be clamped.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class NodeColumns:
         self.requested: Block = np.zeros((len(STANDARD), 16), np.int64)
 
     def labels(self, key: str) -> CodedColumn[str | None]:
-        """Return every node's value of a label; None stands for a node without it."""
+        """Return every node's value of a label; None for a node without it."""
         column = self._labels.get(key)
         if column is None:
             if len(self._labels) >= _MOST_KEYS:
@@ -50,7 +50,7 @@ class NodeColumns:
         return column
 
     def add_resource(self, name: str) -> None:
-        """Make room for a resource that was not seen before."""
+        """Add a row for a new resource."""
         self.resources[name] = len(self.resources)
         self._scalars.append(name)
         nothing = np.zeros_like(self.allocatable[:1])
@@ -60,7 +60,7 @@ class NodeColumns:
             self.allocatable[-1, row] = bounded(node.allocatable.scalars.get(name, 0))
 
     def keep_resources(self, places: Sequence[int]) -> None:
-        """Forget all resources but those at ``places``, which include the standard ones."""
+        """Drop all resources but those at ``places``, which include the standard ones."""
         names = list(self.resources)
         self.resources = {names[old]: new for new, old in enumerate(places)}
         self._scalars = list(self.resources)[len(STANDARD) :]
@@ -80,7 +80,7 @@ class NodeColumns:
         self._write(row, node)
 
     def set(self, row: int, node: Node) -> None:
-        """Take a changed node."""
+        """Replace a changed node."""
         self._nodes[row] = node
         self.taints.set(row, node.taints)
         for key, column in self._labels.items():
@@ -88,7 +88,7 @@ class NodeColumns:
         self._write(row, node)
 
     def drop(self, row: int) -> None:
-        """Take a node away; the last one moves into its place."""
+        """Remove a node; the last one moves to its index."""
         last = len(self._nodes) - 1
         self._nodes[row] = self._nodes[last]
         self._nodes.pop()
@@ -103,11 +103,11 @@ class NodeColumns:
             amounts[:, row] = amounts[:, last]
 
     def request(self, row: int, requested: Resources) -> None:
-        """Write what the pods of a node ask in sum."""
+        """Write the sum of the requests of a node."""
         self.requested[:, row] = self.amounts(requested)
 
     def amounts(self, resources: Resources) -> list[int]:
-        """Return amounts in the order of ``resources``; names that are not in it are left out."""
+        """Return amounts in the order of ``resources``; other names are left out."""
         scalars = resources.scalars
         listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
         if self._scalars:
@@ -128,12 +128,12 @@ class NodeColumns:
 
 
 def bounded(amount: int) -> int:
-    """Cut an amount down to what can be added up in 64 bits."""
+    """Clamp an amount to the range that can be summed in 64 bits."""
     return max(-BOUND, min(amount, BOUND))
 
 
 def is_regular(resources: Resources) -> bool:
-    """Return whether all amounts are such that nothing has to be cut."""
+    """Return whether no amount has to be clamped."""
     return (
         0 <= resources.milli_cpu <= BOUND
         and 0 <= resources.memory <= BOUND

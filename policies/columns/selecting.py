@@ -1,8 +1,8 @@
-"""Which selectors speak of a label set, and which label sets a selector speaks of, by index.
+"""Indexes of selectors by label, and of label sets by label.
 
-A selector with an ``In`` requirement can only match what carries one of its values, so it is filed
-under these; only what is filed under a label that is there has to be matched in full. Both indexes
-give a superset: the caller matches.
+A selector with an ``In`` requirement can only match objects that carry one of its values, so it is
+indexed under these; only selectors indexed under a label of the object have to be matched in full.
+Both indexes return a superset: the caller matches.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Label = tuple[str, str]
 
 
 class SelectorIndex(Generic[T]):
-    """Things with a selector, to be found by the labels that it may match."""
+    """Items with a selector, found by the labels that it may match."""
 
     def __init__(self) -> None:
         self._by_label: dict[Label, dict[T, None]] = {}
         self._others: dict[T, None] = {}
 
     def add(self, selector: LabelSelector, item: T) -> None:
-        """File ``item`` under ``selector``."""
+        """Index ``item`` under ``selector``."""
         asked = _most_telling(selector)
         if asked is None:
             self._others[item] = None
@@ -42,21 +42,21 @@ class SelectorIndex(Generic[T]):
                 _discard(self._by_label, (asked.key, value), item)
 
     def about(self, labels: Labels) -> Iterator[T]:
-        """Return everything whose selector may match ``labels``, each thing once."""
+        """Yield all items whose selector may match ``labels``, each once."""
         yield from self._others
         for label in labels.items():
             yield from self._by_label.get(label, ())
 
 
 class LabelIndex(Generic[T]):
-    """Things with labels, to be found by a selector that may match them."""
+    """Items with labels, found by a selector that may match them."""
 
     def __init__(self) -> None:
         self._by_label: dict[Label, dict[T, None]] = {}
         self._all: dict[T, None] = {}
 
     def add(self, labels: Labels, item: T) -> None:
-        """File ``item`` under its labels."""
+        """Index ``item`` under its labels."""
         self._all[item] = None
         for label in labels.items():
             self._by_label.setdefault(label, {})[item] = None
@@ -68,7 +68,7 @@ class LabelIndex(Generic[T]):
             _discard(self._by_label, label, item)
 
     def selected(self, selector: LabelSelector) -> Iterable[T]:
-        """Return everything that ``selector`` may match, each thing once."""
+        """Return all items that ``selector`` may match, each once."""
         asked = _most_telling(selector)
         if asked is None:
             return self._all

@@ -19,19 +19,19 @@ from policies.upstream import Release
 T = TypeVar("T")
 
 GUARDED, TERMINATING, DEPARTING = 1, 2, 4
-"""Bits of the FLAGS channel: protected by the policy; being deleted; that, or promised to be."""
+"""Bits of the FLAGS channel: protected by the policy; terminating; that, or an assumed victim."""
 
 _FEW_RESOURCES = 32
-_EARLIEST = 1 - 2**63  # its negative has to fit, too
+_EARLIEST = 1 - 2**63  # its negative has to fit int64, too
 
 
 class Columns:
     """A snapshot as columns. Row ``i`` of everything is the node ``names[i]``; rows are dense.
 
-    ``pods[i]`` are the node's pods in the policy's order, as in the cells. ``nominating`` names the
-    nodes that pods are promised to, ``departing`` those with pods on their way out, ``irregular``
-    those that the columns cannot speak for: amounts beyond 64 bits, pods that share a UID, or pods
-    that could not be read.
+    ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``nominating`` names
+    the nodes with nominated pods, ``departing`` those with departing pods, ``irregular`` those that
+    the columns cannot represent: amounts beyond 64 bits, pods that share a UID, or pods that could
+    not be decoded.
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:
@@ -55,10 +55,10 @@ class Columns:
         self.budgets = BudgetColumns(self.classes, release)
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
-        """Become ``snapshot``.
+        """Update the columns to ``snapshot``.
 
-        ``changed`` names the nodes that differ from the snapshot that the columns show; without it
-        all are compared, by identity.
+        ``changed`` names the nodes that differ from the snapshot of the columns; without it all
+        nodes are compared, by identity.
         """
         if len(self.nodes.resources) > self._most_resources:
             self._forget_resources()
@@ -74,14 +74,14 @@ class Columns:
         self.snapshot = snapshot
 
     def know_resource(self, name: str) -> int:
-        """Return the place of a resource among the columns, which it gets if it had none."""
+        """Return the index of a resource among the columns; add it if it is new."""
         if name not in self.nodes.resources:
             self.nodes.add_resource(name)
             self.cells.add_channel()
         return self.nodes.resources[name]
 
     def _forget_resources(self) -> None:
-        """Forget the resources that no pod requests: they were asked about once, or pods left."""
+        """Drop the resources that no pod requests, such as those of earlier preemptors."""
         amounts = self.cells.used()[FIRST_RESOURCE:]
         kept = [i for i in range(len(amounts)) if i < len(STANDARD) or amounts[i].any()]
         self.nodes.keep_resources(kept)
@@ -149,7 +149,7 @@ class Columns:
             marks.pop(name, None)
 
     def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:
-        """Take off the row who left and put on it who came."""
+        """Remove the pods that left the row and add the new ones."""
         left, come = difference(before, now)
         for pod in come:
             for name in pod.requests.scalars:
@@ -171,7 +171,7 @@ class Columns:
             self.cells.fill(row, [self._counted(row, pod, self._acquire(pod)) for pod in ordered])
 
     def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
-        """Return whether a pod may stand where another does, as one does that has changed little."""
+        """Return whether a pod may replace another in place, as one that has changed little may."""
         key, pods = self._policy.victims.key, self.pods[row]
         mine = key(pod)
         if mine == key(pods[place]):
@@ -211,7 +211,7 @@ class Columns:
         self.pods[row] = tuple(standing)
 
     def _acquire(self, pod: Pod) -> tuple[int, int]:
-        """Count one more pod of its classes; gives their numbers, by labels and by traits."""
+        """Count one more pod of its classes; return their numbers, by labels and by traits."""
         number, new = self.classes.acquire(pod)
         if new:
             self.budgets.added(number, pod)
@@ -233,7 +233,7 @@ class Columns:
         self._uids[row].discard(pod.uid)
 
     def _counted(self, row: int, pod: Pod, classes: tuple[int, int]) -> list[int]:
-        """Count a pod in, and give its value of every channel."""
+        """Count one more pod of the row, and return its values of all channels."""
         flags = self._flags(pod)
         if flags & DEPARTING:
             self._departing[row] += 1

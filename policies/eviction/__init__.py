@@ -1,9 +1,9 @@
-"""Node-pressure eviction as the kubelet does it: which pod has to go, when, and with which words.
+"""Node-pressure eviction as in the kubelet: which pod is evicted, when, and with which message.
 
-Pure: a simulated kubelet and an advisor drive the same functions. :mod:`policies.eviction.deciding`
-plays one round; :mod:`policies.eviction.configuration` makes the plan that it follows;
-:mod:`policies.eviction.outlook` tells where a node is heading, and
-:mod:`policies.eviction.forestalling` what could be done before it gets there.
+The functions are pure: a simulated kubelet and an advisor call the same ones.
+:mod:`policies.eviction.manager` runs one round; :mod:`policies.eviction.config` resolves the
+configuration that a round follows; :mod:`policies.eviction.forecast` forecasts pressure on a node,
+and :mod:`policies.eviction.proactive_eviction` plans what can be done before the kubelet evicts.
 """
 
 from __future__ import annotations

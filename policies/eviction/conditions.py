@@ -1,8 +1,8 @@
-"""What the rest of the cluster sees of pressure: node conditions, taints, and pods not admitted.
+"""How pressure on a node shows in the cluster: node conditions, taints and pod admission.
 
 Sources: MemoryPressureCondition, DiskPressureCondition and PIDPressureCondition in
-pkg/kubelet/nodestatus/setters.go; Admit in pkg/kubelet/eviction/eviction_manager.go; the
-node-lifecycle controller's table of taints.
+pkg/kubelet/nodestatus/setters.go; Admit in pkg/kubelet/eviction/eviction_manager.go; the table of
+taints of the node-lifecycle controller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from policies.selectors import Taint
 
 @dataclass(frozen=True, slots=True)
 class NodeCondition:
-    """A condition of a node's status, as the kubelet words it."""
+    """A condition of a node's status with the kubelet's reason and message."""
 
     type: Pressure
     status: bool
@@ -41,7 +41,7 @@ TAINTS: Final[Mapping[Pressure, Taint]] = {
     Pressure.DISK: Taint("node.kubernetes.io/disk-pressure", "", "NoSchedule"),
     Pressure.PID: Taint("node.kubernetes.io/pid-pressure", "", "NoSchedule"),
 }
-"""The taint that a node gets for each pressure."""
+"""The taint of a node for each pressure."""
 
 _WORDS: Final[Mapping[Pressure, tuple[tuple[str, str], tuple[str, str]]]] = {
     Pressure.MEMORY: (
@@ -73,10 +73,10 @@ def taints(pressures: Collection[Pressure]) -> tuple[Taint, ...]:
 
 
 def admit(pod: EvictablePod, pressures: Collection[Pressure]) -> Admission:
-    """Decide whether a kubelet under these pressures takes a pod.
+    """Decide whether a kubelet under these pressures admits a pod.
 
-    Short of nothing but memory it takes all but best-effort pods, and of these the ones that
-    tolerate the taint; critical pods it always takes.
+    Critical pods are always admitted. Under memory pressure alone, all pods are admitted except
+    best-effort pods that do not tolerate the taint.
     """
     if not pressures or pod.critical:
         return Admission(admitted=True)

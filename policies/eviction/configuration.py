@@ -1,7 +1,7 @@
-"""What a kubelet was told about eviction, and what follows from it on its node.
+"""The kubelet's eviction configuration, and the values that the kubelet derives from it.
 
-A :class:`Configuration` is what people write; a :class:`Plan` is what comes of it, made once and
-shared by all nodes that are configured alike.
+An :class:`EvictionConfig` is the user's configuration. A :class:`ResolvedConfig` is derived from it
+once and is shared by all nodes with the same configuration.
 
 Sources: pkg/kubelet/apis/config/v1beta1/defaults.go, loadConfigFile in cmd/kubelet/app/server.go,
 defaults_linux.go and the first lines of synchronize in pkg/kubelet/eviction.
@@ -26,24 +26,24 @@ DEFAULT_HARD: Final[Mapping[str, str]] = {
     "imagefs.available": "15%",
     "imagefs.inodesFree": "5%",
 }
-"""The hard thresholds of a kubelet on Linux that was told none."""
+"""The hard thresholds of a kubelet on Linux that configures none."""
 
 DEFAULT_TRANSITION_NS: Final = 5 * _MINUTE
-"""How long a pressure is reported after it was last seen; also what 0 stands for."""
+"""How long a pressure is reported after it was last observed; also the meaning of 0."""
 
 INTERVAL_NS: Final = 10 * 10**9
-"""How long a kubelet waits between two rounds in which nobody was evicted."""
+"""The interval between rounds after a round without an eviction."""
 
 CLEANUP_NS: Final = 30 * 10**9
-"""How long it waits for pods that it has evicted to be gone, at most, before the next round."""
+"""The longest wait for evicted pods to terminate before the next round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What concerns eviction in a kubelet's configuration, and its node's filesystems.
+    """The eviction settings of a kubelet's configuration, and the filesystem layout of its node.
 
-    ``max_pod_grace_seconds`` bounds what soft evictions grant; ``isolates_storage`` whether limits
-    of local storage are kept to.
+    ``max_pod_grace_seconds`` bounds the grace period of soft evictions; ``isolates_storage``
+    enforces limits of local storage.
     """
 
     thresholds: tuple[Threshold, ...] = ()
@@ -59,10 +59,10 @@ DEFAULT_THRESHOLDS: Final = tuple(parse_thresholds(ThresholdTexts(hard=DEFAULT_H
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A configuration with what is derived from it.
+    """A configuration with the values derived from it.
 
-    ``first`` are the thresholds that the first round goes by, ``later`` those of all other rounds.
-    ``refusal`` is why the first round fails; then nothing is ever ranked or reclaimed.
+    The first round uses ``first_round_thresholds``, all other rounds ``thresholds``. ``error`` is
+    the error of the first round; after that error nothing is ranked or reclaimed.
     """
 
     configuration: Configuration
@@ -72,7 +72,7 @@ class Plan:
 
 
 def planned(configuration: Configuration) -> Plan:
-    """Derive what a kubelet derives in its first round."""
+    """Derive the values that a kubelet derives in its first round."""
     given, layout = configuration.thresholds, configuration.layout
     if layout.separate_containers and not configuration.release.separate_disk_gc:
         problem = f"{SEPARATE_DISK_GC} is turned off but we still have a split filesystem"

@@ -1,18 +1,18 @@
-"""One round of a kubelet's eviction: state and measurements in, state and what to do out.
+"""One round of the eviction manager: from state and measurements to the next state and actions.
 
-A round ends in one of the ways of :class:`Outcome`. At most one pod goes in it because its node
-runs short; others go only for breaking limits of their own. If the node can clean up first, the
-round stops half-way: whoever drives it carries ``Sync.reclaim`` out, measures again, and asks
-:func:`settle` for the rest.
+A round ends with a :class:`SyncOutcome`. It evicts at most one pod because the node runs short of a
+resource, and any number of pods that exceed limits of their own. If node-level reclaim is possible,
+the round pauses: the caller carries out ``SyncResult.reclaim``, measures again, and calls
+:func:`finish_after_reclaim`.
 
-    sync = synchronize(plan, state, Sample(now_ns, pods, summary))
+    sync = synchronize(config, state, SyncInput(now_ns, pods, summary))
     if sync.reclaim:
-        sync = settle(sync, fresh_summary)
+        sync = finish_after_reclaim(sync, fresh_summary)
     for eviction in sync.evictions: ...
     state = sync.state
 
-After a round in which somebody went the next one follows as soon as those pods are gone, and after
-CLEANUP_NS at the latest; otherwise after INTERVAL_NS (see policies.eviction.configuration).
+After a round with an eviction the next round follows as soon as the evicted pods are gone, and
+after CLEANUP_NS at the latest; otherwise after INTERVAL_NS (see policies.eviction.config).
 
 Source: synchronize and reclaimNodeLevelResources in pkg/kubelet/eviction/eviction_manager.go.
 """
@@ -43,7 +43,7 @@ from policies.eviction.thresholds import Threshold, by_eviction_priority
 
 
 class Outcome(Enum):
-    """How a round ended, or why it stopped half-way."""
+    """How a round ended, or why it paused."""
 
     UNWATCHED = "there are no thresholds, and limits of local storage are not kept to"
     REFUSED = "the configuration does not fit the node's filesystems"
@@ -60,10 +60,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a round looks at: the time, the pods that are active on the node, and their stats.
+    """The input of a round: the time, the active pods of the node, and their stats.
 
-    Active are pods that have neither succeeded nor failed, static ones included. ``stats`` is None
-    if there were none to be had.
+    Active pods have neither succeeded nor failed; static pods are included. ``stats`` is None if no
+    stats were available.
     """
 
     now_ns: int
@@ -73,9 +73,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A round: the state after it, what is to be done, and what led to it.
+    """The result of a round: the state after it, the actions to take, and their cause.
 
-    ``calling`` are the thresholds that called for action, the one that was acted on first.
+    ``triggered`` are the thresholds that require action, the one that is acted on first.
     """
 
     outcome: Outcome
@@ -88,18 +88,18 @@ class Sync:
 
     @property
     def event(self) -> str:
-        """The message of the node's event, if there is one."""
+        """The message of the node's event; "" without one."""
         return attempt(self.resource) if self.resource is not None else ""
 
     @property
     def resource(self) -> Resource | None:
-        """What the node tries to get more of."""
+        """The resource that the node tries to reclaim."""
         limits = self.outcome is Outcome.OVER_LIMITS
         return RESOURCES[self.calling[0].signal] if self.calling and not limits else None
 
     @property
     def ranking(self) -> list[Standing]:
-        """The pods in the order in which they go, if it came to that; worked out when asked."""
+        """The pods in eviction order, if the round ranked them; computed on access."""
         if self.outcome not in (Outcome.EVICTED, Outcome.ALL_CRITICAL):
             return []
         layout = self.plan.configuration.layout
@@ -112,7 +112,7 @@ class Sync:
 
 
 def synchronize(plan: Plan, state: State, sample: Sample) -> Sync:
-    """Play one round of a kubelet."""
+    """Run one round of a kubelet's eviction manager."""
     configuration = plan.configuration
     if not configuration.thresholds and not configuration.isolates_storage:
         return Sync(Outcome.UNWATCHED, state, sample, plan)
@@ -139,11 +139,12 @@ def synchronize(plan: Plan, state: State, sample: Sample) -> Sync:
 
 
 def settle(sync: Sync, regained: Summary | None) -> Sync:
-    """End a round that stopped for the node to clean up; ``regained`` are the stats after that.
+    """Finish a round that paused for node-level reclaim.
 
-    It was enough if no configured threshold of any signal is short of its value and minimum
-    reclaim, however long it was met. Without new stats it was not. Else a pod goes by the stats of
-    before.
+    ``stats_after_reclaim`` are the stats after the reclaim. It was sufficient if no configured
+    threshold of any signal is below its value plus minimum reclaim, regardless of its grace period.
+    Without new stats it was not. Otherwise a pod is evicted according to the stats from before the
+    reclaim.
     """
     if regained is not None and not unresolved(sync.plan.later, observe(regained.node)):
         return replace(sync, outcome=Outcome.RELIEVED, reclaim=())

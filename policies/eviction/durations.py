@@ -1,4 +1,4 @@
-"""Durations as Go writes them: ``90s``, ``1m30s``, ``1.5h``.
+"""Durations in Go's notation: ``90s``, ``1m30s``, ``1.5h``.
 
 Source: time.ParseDuration.
 """
@@ -13,7 +13,7 @@ from policies.eviction.values import quoted
 _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
-    "\u00b5s": 10**3,  # the sign for micro, or the Greek letter
+    "\u00b5s": 10**3,  # micro sign; the next line has the Greek letter
     "\u03bcs": 10**3,
     "ms": 10**6,
     "s": 10**9,
@@ -25,7 +25,7 @@ _PART: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit
 
 
 def parse_duration(text: str) -> int:
-    """Return a duration in nanoseconds. Raises ValueError with Go's words."""
+    """Return a duration in nanoseconds. Raise ValueError with Go's error text."""
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
@@ -53,7 +53,7 @@ def parse_duration(text: str) -> int:
 
 
 def spell_duration(nanoseconds: int) -> str:
-    """Spell a duration that is not negative: ``0.5s``, ``1m30s``, ``2h0m0s``."""
+    """Format a duration that is not negative: ``0.5s``, ``1m30s``, ``2h0m0s``."""
     minutes, rest = divmod(nanoseconds, _UNITS["m"])
     seconds, fraction = divmod(rest, _UNITS["s"])
     shown = f"{seconds}.{fraction:09}".rstrip("0").rstrip(".") if fraction else str(seconds)

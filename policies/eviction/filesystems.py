@@ -1,9 +1,9 @@
-"""How a node's filesystems are laid out, and what follows from it.
+"""The filesystem layout of a node and its effect on thresholds, ranking and reclaim.
 
-Images and containers' writable layers may share the kubelet's own filesystem, or have one of their
-own (a dedicated imagefs), or only the images have (split). That decides three things: which
-thresholds hold for the containers' filesystem, what is counted of a pod when a disk runs short, and
-what the node may clean up before any pod has to go.
+Images and the writable layers of containers share the kubelet's filesystem, or have a dedicated
+imagefs, or only the images have one (split). The layout determines three things: which thresholds
+apply to the containers' filesystem, which usage of a pod is counted under disk pressure, and what
+the node can reclaim before a pod is evicted.
 
                           nodefs                   imagefs              containerfs
     one filesystem        layers, logs, volumes    the same             as nodefs
@@ -31,7 +31,7 @@ from policies.eviction.thresholds import Threshold
 
 
 class Part(Enum):
-    """What takes room on a disk for a pod."""
+    """A kind of disk usage of a pod."""
 
     LAYERS = "the writable layers of its containers"
     LOGS = "the logs of its containers"
@@ -39,7 +39,7 @@ class Part(Enum):
 
 
 class Reclaim(Enum):
-    """What a node can do without evicting anybody."""
+    """A node-level reclaim action, which evicts no pod."""
 
     CONTAINERS = "delete unused containers"
     IMAGES = "delete unused images"
@@ -68,10 +68,10 @@ _BOTH: Final = (Reclaim.CONTAINERS, Reclaim.IMAGES)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Whether images have a filesystem of their own, and containers one apart from the images.
+    """Whether images have a filesystem of their own, and whether containers have another one.
 
-    A container filesystem of its own without one for images is none that the kubelet knows: it
-    ranks and cleans up as with one filesystem, and copies no thresholds.
+    The kubelet does not know a separate container filesystem without a dedicated imagefs: it ranks
+    and reclaims as with one filesystem, and copies no thresholds.
     """
 
     dedicated_images: bool = False
@@ -84,13 +84,13 @@ class Layout:
 
     @property
     def shared_by_containers(self) -> Owner | None:
-        """The filesystem whose thresholds hold for the containers' one as well."""
+        """The filesystem whose thresholds also apply to the containers' filesystem."""
         if not self.dedicated_images:
             return None if self.separate_containers else Owner.NODE
         return Owner.NODE if self.separate_containers else Owner.IMAGES
 
     def counted(self, signal: Signal) -> frozenset[Part]:
-        """Return what is counted of a pod when ``signal`` runs short."""
+        """Return the kinds of disk usage that are counted of a pod when ``signal`` runs short."""
         owner = self._ranked_as(signal)
         if not self.dedicated_images:
             return _ALL
@@ -99,7 +99,7 @@ class Layout:
         return frozenset({Part.LOGS, Part.VOLUMES} if owner is Owner.NODE else {Part.LAYERS})
 
     def reclaimed(self, signal: Signal, release: EvictionRelease) -> tuple[Reclaim, ...]:
-        """Return what the node does before it evicts for ``signal``, in order."""
+        """Return the actions that the node takes before it evicts for ``signal``, in order."""
         if signal not in OWNERS:
             return ()
         if OWNERS[signal] is Owner.CONTAINERS and not release.reclaims_for_containerfs:
@@ -136,12 +136,13 @@ _COPIES: Final = (
 def with_containerfs(
     thresholds: Sequence[Threshold], layout: Layout
 ) -> tuple[list[Threshold], list[Threshold]]:
-    """Let the thresholds of the filesystem that containers share hold for theirs, hard and soft.
+    """Copy the hard and soft thresholds of the filesystem that containers share to containerfs.
 
-    What was configured for containerfs is overridden; where nothing was configured for the other
-    filesystem, nothing holds for containerfs. Upstream does that in its first round, and sees its
-    own work at once only as far as it writes into a list that it has already: up to the first copy
-    that it has to append. So two lists are given, for the first round and for all later ones.
+    Configured thresholds of containerfs are overridden; without a configured threshold of the other
+    filesystem, containerfs has none. Upstream copies the thresholds in its first round. Within that
+    round it sees only the copies that replace an existing list element, up to the first copy that
+    it has to append. Therefore two lists are returned, for the first round and for all later
+    rounds.
     """
     source = layout.shared_by_containers
     if source is None:

@@ -1,20 +1,22 @@
-"""Which nodes are relieved before their kubelets have to, of which pods, and in which order.
+"""Proactive eviction: which nodes are relieved before the kubelet evicts, and of which pods.
 
-A kubelet that runs short kills: at once, whatever disruption budgets say. Who sees it coming can
-close the node to new pods and ask for the first pods of the kubelet's own ranking to be evicted
+A kubelet that runs short of a resource kills pods immediately and ignores disruption budgets. With
+a forecast, a client can cordon the node and evict the first pods of the kubelet's own ranking
 through the API, with their grace periods and within their budgets.
 
-- A node is relieved if a hard threshold of it is met, or would be within the given time. A trend
-  counts from five readings on: with fewer, a pod that has just started looks like a leak.
-- As many pods go as use what the node is short of, minimum reclaim included, and one if it is not
-  short yet. Whether that was enough shows when it is looked at again: who has gone may have been
-  the one who caused it all. What pods use that are on their way already counts as regained.
-- Nor is a node relieved again by what was measured before the last pod that was sent away had gone.
-- Critical, static and mirror pods stay, as with the kubelet, and so do those of DaemonSets, which
-  would only come back, and those that use nothing, or of which nothing was measured: to evict them
-  would regain nothing.
-- The most pressing nodes come first, and no more than a given number are closed. Each node is
-  closed before any of its pods goes. Then the first pod of each node goes, then the second of each.
+- A node is relieved if one of its hard thresholds is met, or is forecast to be met within the given
+  time. A trend counts from five measurements on: with fewer, a pod that has just started resembles
+  a leak.
+- The pods that are evicted use together what the node is short of, minimum reclaim included; if the
+  node is not short yet, one pod is evicted. The next round shows whether that was sufficient: the
+  evicted pod may have been the cause. Usage of pods that already terminate counts as regained.
+- Measurements from before the last evicted pod had terminated do not cause another relief.
+- Critical, static and mirror pods stay, as with the kubelet. So do pods of DaemonSets, which would
+  be recreated on the node, and pods with no usage or no measurement: their eviction would regain
+  nothing.
+- The most urgent nodes come first, and at most a given number of nodes is cordoned. Each node is
+  cordoned before any of its pods is evicted. Then the first pod of each node is evicted, then the
+  second of each.
 """
 
 from __future__ import annotations
@@ -30,15 +32,14 @@ from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import Standing
 
 SURE_READINGS: Final = 5
-"""From how many readings on a trend is acted upon."""
+"""The number of measurements from which on a trend is acted upon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bearing:
-    """What decides beside stats, of one node: UIDs of pods that a DaemonSet owns or that leave.
+    """Facts about one node besides stats: UIDs of pods that a DaemonSet owns, and that terminate.
 
-    ``closed`` tells whether it takes no new pods; only what was measured after ``relieved_ns``
-    counts.
+    ``cordoned`` is whether the node is cordoned; only measurements after ``relieved_ns`` count.
     """
 
     daemons: AbstractSet[str] = field(default_factory=frozenset)
@@ -49,7 +50,7 @@ class Bearing:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How far ahead is looked, in nanoseconds, and how many nodes may be closed yet."""
+    """How far ahead a forecast counts, in nanoseconds, and how many more nodes may be cordoned."""
 
     within_ns: int
     most_nodes: int
@@ -57,10 +58,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Relief:
-    """A node that is relieved, because of what, and of which pods, the first to go first.
+    """A node to relieve, the cause, and the pods to evict, in eviction order.
 
-    ``closes`` tells whether it still has to be closed; ``refrained`` that it is left alone, since
-    as many nodes are closed as may be.
+    ``needs_cordon`` is whether the node has yet to be cordoned; ``skipped`` is whether the node is
+    left alone because the maximum number of nodes is cordoned.
     """
 
     node: str
@@ -72,16 +73,16 @@ class Relief:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do: close a node (``pod`` is None), or evict a pod from it."""
+    """One action: cordon a node (``pod`` is None), or evict a pod from it."""
 
     relief: Relief
     pod: EvictablePod | None = None
 
 
 def hits(outlook: Outlook, within_ns: int, since_ns: int = -1) -> Forecast | None:
-    """Return the hard threshold that a node hits first within a time, None if it hits none.
+    """Return the hard threshold that a node meets first within a time, None if it meets none.
 
-    Only what was measured after ``since_ns`` counts.
+    Only measurements after ``since_ns`` count.
     """
     bounds = (each for each in outlook.forecasts if each.threshold.hard)
     hard = [each for each in bounds if _is_sure(each, since_ns)]
@@ -94,9 +95,9 @@ def hits(outlook: Outlook, within_ns: int, since_ns: int = -1) -> Forecast | Non
 def relieve(
     outlooks: Iterable[Outlook], bearings: Mapping[str, Bearing], terms: Terms
 ) -> list[Relief]:
-    """Decide which nodes are relieved, and of which pods; the most pressing node first.
+    """Decide which nodes are relieved, and of which pods; the most urgent node first.
 
-    Nodes that are closed already, whoever closed them, are not counted against ``most_nodes``.
+    Nodes that are already cordoned, by any client, do not count against ``max_nodes``.
     """
     found: list[Relief] = []
     left = terms.most_nodes
@@ -114,7 +115,7 @@ def relieve(
 
 
 def steps_of(reliefs: Sequence[Relief]) -> Iterator[Step]:
-    """Return what is to be done, in order: nodes are closed first, then pods go by turns."""
+    """Return the actions in order: first cordon the nodes, then evict pods of the nodes in turn."""
     for relief in reliefs:
         if relief.closes:
             yield Step(relief)
@@ -124,7 +125,7 @@ def steps_of(reliefs: Sequence[Relief]) -> Iterator[Step]:
 
 
 def _is_sure(forecast: Forecast, since_ns: int) -> bool:
-    """Return whether a threshold is met, or enough was read to believe that it will be."""
+    """Return whether a threshold is met, or has enough measurements for a reliable trend."""
     if forecast.met_ns is not None:
         time_ns = forecast.observation.time_ns
         return time_ns is None or time_ns > since_ns

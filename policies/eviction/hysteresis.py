@@ -1,13 +1,14 @@
-"""What a kubelet remembers from one round to the next, so that nothing flaps.
+"""The state that an eviction manager keeps between rounds, so that conditions do not oscillate.
 
-Three delays, each against another kind of haste:
+Three delays prevent oscillation:
 
-- a *grace period*: a soft threshold is acted on once it has been met in every round for so long;
-- a *minimum reclaim*: a threshold that was acted on stays met until more is available than it asks;
-- a *transition period*: a pressure is reported until it has not been seen for so long.
+- a *grace period*: a soft threshold is acted on once it has been met in every round for that long;
+- a *minimum reclaim*: a threshold that was acted on stays met until more than its value is
+  available;
+- a *transition period*: a pressure is reported until it has not been observed for that long.
 
-And an observation is acted on once: what was not measured anew since the last round keeps its
-pressure, but evicts nobody.
+In addition, an observation is acted on once: a signal that was not measured since the last round
+keeps its pressure, but triggers no eviction.
 
     met -> (minimum reclaim) -> since when -> pressures -> grace period over -> measured anew
 
@@ -26,11 +27,12 @@ from policies.eviction.thresholds import Threshold, merged
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What one kubelet remembers; that of a new one is empty.
+    """The state of one kubelet's eviction manager; that of a new kubelet is empty.
 
-    ``met_since`` are the thresholds that are met now, and since when; ``acted_on`` those whose
-    grace period is over; ``seen_at`` when each pressure was last seen; ``pressures`` those that are
-    reported, sorted. Times in nanoseconds. ``begun`` tells whether there was a round.
+    ``first_observed_at`` maps each threshold that is met to the time since when; ``thresholds_met``
+    are those whose grace period is over; ``last_observed_at`` is when each pressure was last
+    observed; ``pressures`` are the reported ones, sorted. Times are in nanoseconds. ``started`` is
+    whether there was a round.
     """
 
     begun: bool = False
@@ -43,7 +45,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """The state after a round, and the thresholds that call for action in it."""
+    """The state after a round, and the thresholds that require action in it."""
 
     state: State
     calling: tuple[Threshold, ...]
@@ -56,7 +58,7 @@ def track(
     now_ns: int,
     transition_ns: int,
 ) -> Tracked:
-    """Take one round's observations into account."""
+    """Update the state with the observations of one round."""
     short = merged(met(thresholds, observations), unresolved(state.acted_on, observations))
     since = met_since(short, state.met_since, now_ns)
     seen = seen_at(pressures_of(short), state.seen_at, now_ns)
@@ -76,27 +78,27 @@ def track(
 def met_since(
     thresholds: Iterable[Threshold], before: Mapping[Threshold, int], now_ns: int
 ) -> dict[Threshold, int]:
-    """Return since when each threshold is met; one round without it and the time starts anew."""
+    """Return since when each threshold is met; a round in which it is not met restarts the time."""
     return {threshold: before.get(threshold, now_ns) for threshold in thresholds}
 
 
 def over_grace(since: Mapping[Threshold, int], now_ns: int) -> list[Threshold]:
-    """Return the thresholds that are met for as long as their grace period, or longer."""
+    """Return the thresholds that have been met for at least their grace period."""
     return [threshold for threshold, at in since.items() if now_ns - at >= threshold.grace_ns]
 
 
 def pressures_of(thresholds: Iterable[Threshold]) -> list[Pressure]:
-    """Return the pressures that thresholds stand for, each once."""
+    """Return the pressures that belong to thresholds, each once."""
     return list(dict.fromkeys(PRESSURES[threshold.signal] for threshold in thresholds))
 
 
 def seen_at(
     pressures: Iterable[Pressure], before: Mapping[Pressure, int], now_ns: int
 ) -> dict[Pressure, int]:
-    """Return when each pressure was last seen."""
+    """Return when each pressure was last observed."""
     return {**before, **dict.fromkeys(pressures, now_ns)}
 
 
 def reported(seen: Mapping[Pressure, int], transition_ns: int, now_ns: int) -> list[Pressure]:
-    """Return the pressures that were seen less than the transition period ago, sorted."""
+    """Return the pressures that were observed less than the transition period ago, sorted."""
     return sorted(pressure for pressure, at in seen.items() if now_ns - at < transition_ns)

@@ -1,7 +1,7 @@
-"""A guess at a node's layout of filesystems from what was measured of them.
+"""Inference of a node's filesystem layout from its stats.
 
-The stats do not tell it. But two names for one filesystem have the same capacity and the same
-number of inodes, so that images or containers whose filesystem has others have one of their own.
+The stats do not contain the layout. Two names of one filesystem have the same capacity and the same
+number of inodes, so images or containers whose filesystem has other numbers have one of their own.
 Two filesystems of exactly the same size are taken for one.
 """
 
@@ -12,7 +12,7 @@ from policies.eviction.stats import FilesystemStats, NodeStats
 
 
 def infer_layout(node: NodeStats) -> Layout:
-    """Guess the layout of a node's filesystems."""
+    """Infer the layout of a node's filesystems."""
     dedicated = _differ(node.image_fs, node.node_fs)
     separate = dedicated and _differ(node.container_fs, node.image_fs)
     return Layout(dedicated_images=dedicated, separate_containers=separate)

@@ -1,11 +1,11 @@
-"""Pods that use more local storage than they may: these go whatever the node has left.
+"""Local storage eviction: pods that exceed their storage limits, regardless of node pressure.
 
-Three limits, and the first that is broken counts: the size limit of an emptyDir, that of the pod
-(the sum of its containers'), that of one container (its logs, and its writable layer if that is
-not on a filesystem of its own). Every pod that breaks one goes in the same round, and then nobody
-goes for want of anything else.
+Three limits are checked, and the first that is exceeded counts: the size limit of an emptyDir, the
+limit of the pod (the sum of its containers' limits), the limit of one container (its logs, and its
+writable layer unless that is on a dedicated filesystem). Every pod that exceeds one is evicted in
+the same round; the round then evicts no pod for node pressure.
 
-Source: localStorageEviction and what it calls in pkg/kubelet/eviction/eviction_manager.go.
+Source: localStorageEviction and the functions it calls in pkg/kubelet/eviction/eviction_manager.go.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from policies.spelling import binary
 
 
 def broken_limit(pod: EvictablePod, stats: PodStats, configuration: Configuration) -> str:
-    """Say which limit of local storage a pod breaks, in upstream's words; empty if none."""
+    """Return upstream's message for the local storage limit that a pod exceeds; "" if none."""
     return (
         _volume_over_limit(pod, stats, configuration)
         or _pod_over_limit(pod, stats)
@@ -44,7 +44,7 @@ def _volume_over_limit(pod: EvictablePod, stats: PodStats, configuration: Config
 
 
 def _used_of(volume: Volume, measured: tuple[VolumeStats, ...]) -> int | None:
-    """Return what is used of a volume; of several of one name, upstream takes the last."""
+    """Return the usage of a volume; of several volumes with one name, upstream takes the last."""
     return next((each.usage.used for each in reversed(measured) if each.name == volume.name), None)
 
 

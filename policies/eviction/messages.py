@@ -1,13 +1,13 @@
-"""What is said of an eviction: the pod's message, the annotations of its event, its status.
+"""The texts of an eviction: the pod's message, the annotations of its event, its status.
 
 Every sentence ends with a space, as upstream's do:
 
     The node was low on resource: memory. Threshold quantity: 100Mi, available: 48Mi. Container
     main was using 700Mi, request is 100Mi, has larger consumption of memory.
 
-Amounts of a threshold and of requests are spelled as a component spells what it has read; what was
-measured has the canonical spelling. Init containers and sidecars are told of like any other, in the
-order in which they were measured.
+Quantities of thresholds and requests keep the form in which a component decoded them; measured
+amounts have the canonical form. Init containers and sidecars are reported like any other container,
+in the order of the stats.
 
 Source: evictionMessage in pkg/kubelet/eviction/helpers.go, evictPod in eviction_manager.go.
 """
@@ -28,16 +28,16 @@ from policies.quantity import NANOS
 from policies.spelling import binary, decimal
 
 REASON: Final = "Evicted"
-"""The reason of the pod's status, of its event, and of a refused admission."""
+"""The reason of the pod's status, of its event, and of a rejected admission."""
 
 PHASE: Final = "Failed"
 THRESHOLD_MET: Final = "EvictionThresholdMet"
-"""The reason of the node's event; its message is :func:`attempt`."""
+"""The reason of the node's event; its message is :func:`reclaim_event_message`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that the status of an evicted pod gets; its message is the eviction's."""
+    """A condition in the status of an evicted pod; its message is the eviction's."""
 
     type: str
     status: str
@@ -49,11 +49,11 @@ DISRUPTION_TARGET: Final = Condition("DisruptionTarget", "True", "TerminationByK
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A pod that goes: what is granted and what is said.
+    """A pod to evict, with its grace period and texts.
 
-    Its status becomes ``PHASE`` with ``REASON`` and ``message``; pods that go because their node
-    runs short also get ``condition``, with the observedGeneration ``generation`` if the release
-    tells one. ``annotations`` are those of its event.
+    The pod's status becomes ``PHASE`` with ``REASON`` and ``message``. A pod that is evicted
+    because its node runs short also gets ``condition``, with the observedGeneration ``generation``
+    if the release sets it. ``annotations`` are those of its event.
     """
 
     pod: EvictablePod
@@ -66,7 +66,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What a node is short of: the thresholds that call for action, and what was observed."""
+    """The resource that a node is short of, with the triggered thresholds and the observations."""
 
     resource: Resource
     thresholds: Sequence[Threshold]
@@ -74,19 +74,19 @@ class Shortage:
 
 
 def attempt(resource: Resource) -> str:
-    """Say what the node is about to do."""
+    """Return the message of the node's event."""
     return f"Attempting to reclaim {resource}"
 
 
 def available(signal: Signal, amount: int) -> str:
-    """Spell an amount that a signal observes: bytes as such, all else as a count."""
+    """Format an amount that a signal observes: bytes in binary units, all else as a count."""
     return binary(amount) if signal in BYTES else decimal(amount)
 
 
 def eviction_message(
     pod: EvictablePod, stats: PodStats | None, shortage: Shortage
 ) -> tuple[str, Mapping[str, str]]:
-    """Say why a pod goes, with the annotations of the event."""
+    """Return why a pod is evicted, with the annotations of the event."""
     parts = [f"The node was low on resource: {shortage.resource}. ", _threshold(shortage)]
     if stats is None:
         return "".join(parts), {}
@@ -127,7 +127,7 @@ def _larger(what: str, name: str, usage: str, request: str, resource: Resource) 
 def _offenders(
     pod: EvictablePod, stats: PodStats, resource: Resource
 ) -> Iterator[tuple[str, str, str]]:
-    """Return name, usage and request of containers that use more than they asked for."""
+    """Return name, usage and request of containers that use more than they request."""
     known = {container.name: container for container in reversed(pod.containers)}
     for measured in stats.containers:
         container = known.get(measured.name)

@@ -1,11 +1,11 @@
-"""What signals observe: an amount available, the capacity it is part of, and when it was measured.
+"""Signal observations: the amount available, the capacity, and the time of the measurement.
 
-A signal is observed only if everything was measured that it is made of; thresholds of a signal that
-is not observed are passed over. What is available of memory has what the kernel could give back
-(inactive_file) in it already, and since 1.37 has huge pages taken off, so neither is done here.
+A signal is observed only if all stats it is made of were measured; thresholds of a signal without
+an observation are skipped. The available memory already includes what the kernel can reclaim
+(inactive_file), and excludes huge pages since 1.37, so neither is computed here.
 
     memory.available     available = limit - working set      capacity = available + working set
-    pid.available        available = most - running           capacity = most
+    pid.available        available = max - running            capacity = max
 
 Sources: makeSignalObservations, thresholdsMet and thresholdsUpdatedStats in
 pkg/kubelet/eviction/helpers.go; UpdateThreshold in memory_threshold_notifier_others.go.
@@ -24,7 +24,7 @@ from policies.quantity import NANOS
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a signal observes; ``time_ns`` is None if the time is not known."""
+    """The observation of a signal; ``time_ns`` is None if the time is unknown."""
 
     available: int
     capacity: int
@@ -46,30 +46,30 @@ BYTES = frozenset(
 
 
 class IncompleteStatsError(ValueError):
-    """The stats of a node's memory lack a field that the kernel's notifier needs."""
+    """The memory stats of a node lack a field that the kernel's notifier needs."""
 
 
 def observe(node: NodeStats) -> dict[Signal, Observation]:
-    """Return what each signal observes; a signal that lacks a field is left out."""
+    """Return the observation of each signal; a signal that lacks a field is left out."""
     return dict(_observed(node))
 
 
 def met(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
-    """Return the thresholds that more is asked of than is available, whatever their grace."""
+    """Return the thresholds whose value exceeds what is available, regardless of grace periods."""
     return _short_of(thresholds, observations, _asked)
 
 
 def unresolved(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
-    """Return the thresholds for which not enough has been reclaimed: value and minimum reclaim."""
+    """Return the thresholds whose value plus minimum reclaim exceeds what is available."""
     return _short_of(thresholds, observations, _asked_with_reclaim)
 
 
 def updated(
     thresholds: Iterable[Threshold], observations: Observations, last: Observations
 ) -> list[Threshold]:
-    """Return the thresholds whose signals were measured anew since the ``last`` time.
+    """Return the thresholds whose signals were measured since the ``last`` observations.
 
-    Times that are not known count as new.
+    Observations without a time count as new.
     """
     return [
         each
@@ -81,8 +81,8 @@ def updated(
 def notified_usage(threshold: Threshold, memory: MemoryStats | None) -> int:
     """Return the usage in bytes at which the kernel is to notify of a threshold (cgroup v1).
 
-    Usage has in it what the kernel could give back, hence: capacity - threshold + (usage - working
-    set). Raises IncompleteStatsError, with upstream's first words.
+    Usage includes what the kernel can reclaim, hence: capacity - threshold + (usage - working set).
+    Raise IncompleteStatsError with the beginning of upstream's error.
     """
     if (
         memory is None

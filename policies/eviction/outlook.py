@@ -1,14 +1,13 @@
-"""What a node is heading for: which threshold comes first, how soon, and who would go then.
+"""Forecasts of pressure on a node: which threshold is met first, when, and which pods are evicted.
 
-A :class:`Forecast` is one threshold and how far it is; an :class:`Outlook` puts together those of a
-node with the round that its kubelet would play now. While no threshold calls for action, the one
-that would be acted on first leads: pods are ranked by what it watches, as they would stand if it
-were met at once.
+A :class:`ThresholdForecast` is one threshold and its distance; a :class:`NodeForecast` combines
+those of a node with the round that its kubelet would run now. While no threshold requires action,
+the one that would be acted on first leads: pods are ranked by its signal, as if it were met now.
 
     met in     what is available above the threshold, at the rate at which it falls
-    acts in    that, and what is left of the grace period
+    acts in    that, plus the rest of the grace period
 
-The time left is an extrapolation, no promise: it tells how long the rate that was seen would take.
+The time left is an extrapolation of the measured rate, not a guarantee.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _SHARES: Final = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A threshold with what its signal observes, and where that is heading.
+    """A threshold with the observation and the trend of its signal.
 
     ``met_ns`` is for how long it has been met, None if it is not.
     """
@@ -46,23 +45,23 @@ class Forecast:
 
     @property
     def asked(self) -> int:
-        """How much has to be available, in whole units, rounded up."""
+        """The amount that has to be available, in whole units, rounded up."""
         return -(-self._asked_nanos // NANOS)
 
     @property
     def above(self) -> int:
-        """How much more is available than has to be, in whole units; negative if it is short."""
+        """The amount available above the threshold, in whole units; negative if it is short."""
         return self.observation.available - self.asked
 
     @property
     def share(self) -> int:
-        """How much of what could be above the threshold is, in millionths; 0 if it is short."""
+        """The margin as a share of the largest possible margin, in millionths; 0 if it is short."""
         whole = self.observation.capacity - self.asked
         return 0 if whole <= 0 else max(0, min(self.above, whole)) * _SHARES // whole
 
     @property
     def met_in_ns(self) -> int | None:
-        """How long until it is met; 0 if it is, None if nothing points to it."""
+        """The time until the threshold is met; 0 if it is, None without a falling trend."""
         if self.met_ns is not None:
             return 0
         if self.trend is None:
@@ -72,7 +71,7 @@ class Forecast:
 
     @property
     def acts_in_ns(self) -> int | None:
-        """How long until it is acted on: until it is met, and what is left of its grace period."""
+        """The time until it is acted on: until it is met, plus the rest of its grace period."""
         met_in = self.met_in_ns
         if met_in is None:
             return None
@@ -80,7 +79,7 @@ class Forecast:
 
     @property
     def shortage(self) -> int:
-        """How much less is available than is asked for with minimum reclaim, in whole units."""
+        """The amount missing to the threshold plus its minimum reclaim, in whole units."""
         least = self.threshold.min_reclaim
         more = 0 if least is None else least.nanos_of(self.observation.capacity)
         wanted = -(-(self._asked_nanos + more) // NANOS)
@@ -93,21 +92,21 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What the next look at a node starts from: its kubelet's state, and what was read so far."""
+    """The state from earlier rounds: that of the kubelet's eviction manager, and measurements."""
 
     state: State = field(default_factory=State)
     readings: Readings = field(default_factory=dict)
 
 
 UNSEEN: Final = Past()
-"""The past of a node that nobody has looked at yet."""
+"""The history of a node without an earlier round."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """A node: the round that its kubelet would play now, and its forecasts, most pressing first.
+    """A node: the round that its kubelet would run now, and its forecasts, the most urgent first.
 
-    ``readings`` are what the trends come from.
+    The trends come from ``measurements``.
     """
 
     node: str
@@ -117,7 +116,7 @@ class Outlook:
 
     @property
     def past(self) -> Past:
-        """What the next look starts from."""
+        """The history for the next round."""
         return Past(self.sync.state, self.readings)
 
     @property
@@ -130,38 +129,38 @@ class Outlook:
 
     @property
     def heads(self) -> bool:
-        """Whether the node is short, or heading for it."""
+        """Whether the node is under pressure, or is forecast to be."""
         leading = self.leading
         return leading is not None and leading.acts_in_ns is not None
 
     @cached_property
     def ranking(self) -> list[Standing]:
-        """The pods in the order in which they go for the leading threshold."""
+        """The pods in eviction order for the leading threshold."""
         leading = self.leading
         return [] if leading is None else self.ranked_for(leading.threshold.signal)
 
     @property
     def first(self) -> Standing | None:
-        """The pod that goes first for the leading threshold, None if none may."""
+        """The pod that is evicted first for the leading threshold, None if all are critical."""
         return next((each for each in self.ranking if not each.pod.critical), None)
 
     @property
     def reclaim(self) -> tuple[Reclaim, ...]:
-        """What the node does for the leading threshold before any pod has to go."""
+        """The node-level reclaim actions for the leading threshold, before any pod is evicted."""
         leading, configuration = self.leading, self.sync.plan.configuration
         if leading is None:
             return ()
         return configuration.layout.reclaimed(leading.threshold.signal, configuration.release)
 
     def ranked_for(self, signal: Signal) -> list[Standing]:
-        """List the pods in the order in which they go when ``signal`` runs short."""
+        """Return the pods in eviction order when ``signal`` runs short."""
         sample = self.sync.sample
         stats = {} if sample.stats is None else sample.stats.pods
         return rank(sample.pods, stats, signal, self.sync.plan.configuration.layout)
 
 
 def until_relieved(ranking: Iterable[Standing], shortage: int) -> list[Standing]:
-    """Return the first pods of a ranking that use ``shortage`` together; one even for nothing."""
+    """Return the first pods of a ranking whose usage covers ``shortage``; at least one."""
     gone: list[Standing] = []
     for standing in ranking:
         if gone and shortage <= 0:
@@ -172,9 +171,9 @@ def until_relieved(ranking: Iterable[Standing], shortage: int) -> list[Standing]
 
 
 def look_ahead(node: str, plan: Plan, past: Past, sample: Sample) -> Outlook:
-    """Return a node's outlook from a sample of its stats and those before.
+    """Return a node's forecast from its current stats and its history.
 
-    The time of the sample is the kubelet's; cleaning up is taken to free nothing.
+    The time of ``sync_input`` is the kubelet's; node-level reclaim is assumed to free nothing.
     """
     sync = synchronize(plan, past.state, sample)
     if sync.reclaim:
@@ -187,15 +186,15 @@ def look_ahead(node: str, plan: Plan, past: Past, sample: Sample) -> Outlook:
 
 
 def most_pressing(outlooks: Iterable[Outlook]) -> list[Outlook]:
-    """Sort nodes by how soon something is acted on, then by how little is left, then by name."""
+    """Sort nodes by how soon a threshold is acted on, then by the smallest margin, then by name."""
     return sorted(outlooks, key=_pressing)
 
 
 def urgency(forecast: Forecast) -> tuple[bool, int, bool, bool, int]:
-    """Return what forecasts of a node are sorted by: what is acted on soonest comes first.
+    """Return the sort key of a node's forecasts: the one that is acted on soonest comes first.
 
-    Where several are acted on at once, or none is heading for it, memory comes first if it is met,
-    as the kubelet has it, and then what has the smallest share left.
+    Among forecasts with the same time, or without one, memory comes first if it is met, as in the
+    kubelet, and then the smallest margin.
     """
     acts_in = forecast.acts_in_ns
     memory = forecast.threshold.signal in MEMORY_SIGNALS

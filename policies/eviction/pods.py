@@ -1,7 +1,7 @@
-"""A pod as eviction sees it: what it asks for, what it may use, and whether it can be evicted.
+"""A pod as the eviction manager reads it: requests, limits, and whether it can be evicted.
 
-Requests are in bytes, rounded up; as usage comes in whole bytes, that makes no difference but where
-somebody asks for less than a byte.
+Requests are in bytes, rounded up; since usage is in whole bytes, rounding only matters for requests
+of less than a byte.
 
 Sources: GetResourceRequestQuantity in pkg/api/v1/resource/helpers.go, PodLimits in
 k8s.io/component-helpers/resource, IsCriticalPod in pkg/kubelet/types/pod_update.go.
@@ -23,7 +23,7 @@ _FROM_THE_API: Final = "api"
 class Container:
     """A container, init container or sidecar.
 
-    ``storage_limit`` is its own limit of local storage, None if there is none that is kept to.
+    ``storage_limit`` is its own limit of local storage, None if no limit is enforced.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Container:
 class Volume:
     """A volume.
 
-    ``local`` is one that takes room on the node's disks. ``size_limit`` is how large an emptyDir
-    may be, ``in_memory`` that it is kept in memory.
+    ``local`` is whether it uses the node's disks. ``size_limit`` is the size limit of an emptyDir,
+    ``in_memory`` whether its medium is memory.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Volume:
 class EvictablePod:
     """A pod that runs on a node.
 
-    ``containers`` are those that messages speak of, ``memory_request`` and ``storage_request`` what
-    all of them request together; ``pod_memory_request`` is the one of the pod as a whole, if it has
-    one; ``storage_limit`` the sum of their limits. ``source`` is where the kubelet has the pod from
-    if an annotation tells, ``mirror`` whether it only mirrors a static pod.
+    ``containers`` are those that messages name. ``memory_request`` and ``storage_request`` are the
+    pod's total requests; ``pod_memory_request`` is the pod-level request, if there is one;
+    ``storage_limit`` is the sum of the containers' limits. ``source`` is the config source of the
+    kubelet's annotation, if present; ``mirror`` is whether the pod is a mirror of a static pod.
     """
 
     namespace: str
@@ -80,10 +80,9 @@ class EvictablePod:
 
     @property
     def critical(self) -> bool:
-        """Whether no pressure moves it: static, a mirror, or of a system priority.
+        """Whether the pod is never evicted: static, a mirror pod, or of a system priority.
 
-        A static pod that is not of a system priority is not evicted either, whatever the
-        documentation says.
+        A static pod without a system priority is not evicted either, contrary to the documentation.
         """
         static = self.source is not None and self.source != _FROM_THE_API
         return static or self.mirror or self.priority >= CRITICAL_PRIORITY

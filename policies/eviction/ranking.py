@@ -1,14 +1,14 @@
-"""Who goes first when a node runs short.
+"""The eviction order of pods when a node runs short of a resource.
 
     memory    no stats, usage above its request, lower priority, larger usage above its request
-    disk      the same, with what the layout counts of a pod
+    disk      the same, with the usage that the layout counts of a pod
     pids      lower priority, no stats, more processes
 
-A pod without stats comes first wherever usage is compared. Upstream leaves full ties to chance;
+A pod without stats comes first wherever usage is compared. Upstream's order of full ties is random;
 here the name decides.
 
-*An oddity that is followed.* No pod requests inodes, so that any use of one exceeds the request;
-but from the number of inodes its request of *bytes* of local storage is taken off.
+*An upstream oddity that is kept.* Pods cannot request inodes, so any use of inodes exceeds the
+request; but the excess is the number of inodes less the pod's request of *bytes* of local storage.
 
 Sources: rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure and their comparators in
 pkg/kubelet/eviction/helpers.go.
@@ -33,10 +33,10 @@ StatsOf = Mapping[str, PodStats]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A pod with what it uses of what is short: bytes, inodes or processes.
+    """A pod with its usage of the resource that is short: bytes, inodes or processes.
 
-    ``usage`` is None without stats; ``request`` is what usage is compared with, and ``above`` how
-    far it is above what was asked for.
+    ``usage`` is None without stats; ``request`` is the amount that usage is compared with;
+    ``excess`` is how far usage exceeds the request.
     """
 
     pod: EvictablePod
@@ -46,13 +46,13 @@ class Standing:
 
     @property
     def exceeds(self) -> bool:
-        """Whether more is used than was requested."""
+        """Whether usage exceeds the request."""
         return self.usage is not None and self.usage > self.request
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Why a pod stands right ahead of another."""
+    """The criterion that ranks a pod directly ahead of another."""
 
     pod: EvictablePod
     ahead_of: EvictablePod
@@ -88,21 +88,21 @@ BY_PROCESSES: Final[Order[Standing]] = Order(
 
 
 def order_for(signal: Signal) -> Order[Standing]:
-    """Return the order in which pods go when ``signal`` runs short."""
+    """Return the eviction order when ``signal`` runs short."""
     return BY_PROCESSES if signal is Signal.PIDS else BY_REQUEST
 
 
 def rank(
     pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
 ) -> list[Standing]:
-    """List ``pods`` in the order in which they go when ``signal`` runs short."""
+    """Sort ``pods`` in eviction order for ``signal``."""
     return order_for(signal).sort(_standings(pods, stats, signal, layout))
 
 
 def first_to_go(
     pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
 ) -> EvictablePod | None:
-    """Return the first pod of the ranking that may be evicted; None if all are critical."""
+    """Return the first pod of the ranking that can be evicted; None if all are critical."""
     movable = [pod for pod in pods if not pod.critical]
     standings = _standings(movable, stats, signal, layout)
     first = min(standings, key=order_for(signal).key, default=None)
@@ -110,7 +110,7 @@ def first_to_go(
 
 
 def steps(ranking: Iterable[Standing], signal: Signal) -> list[Step]:
-    """Return for each pod but the last what put it ahead of the next one."""
+    """Return for each pod but the last the criterion that ranks it ahead of the next one."""
     order = order_for(signal)
     return [
         Step(ahead.pod, behind.pod, order.separating(ahead, behind))
@@ -172,7 +172,7 @@ def _inodes(pod: EvictablePod, stats: PodStats | None, taken: Taken) -> Standing
 
 
 def _taking(parts: frozenset[Part]) -> Taken:
-    """Return what lists what counts of a pod on a disk; what was not measured is None."""
+    """Return a function that lists the counted disk usages of a pod; None for unmeasured ones."""
     layers, logs, volumes = (each in parts for each in (Part.LAYERS, Part.LOGS, Part.VOLUMES))
 
     def taken(pod: EvictablePod, stats: PodStats) -> list[DiskUsage | None]:
@@ -189,7 +189,7 @@ def _taking(parts: frozenset[Part]) -> Taken:
 
 
 def _usage_of(volume: Volume, stats: PodStats) -> DiskUsage | None:
-    """Return what a volume takes; of several of one name, the first that was measured."""
+    """Return the usage of a volume; of several volumes with one name, the first in the stats."""
     for each in stats.volumes:
         if each.name == volume.name:
             return each.usage

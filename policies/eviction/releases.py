@@ -1,13 +1,13 @@
-"""What differs between kubelets of Kubernetes 1.30 to 1.38, as data.
+"""Differences between kubelets of Kubernetes 1.30 to 1.38, as data.
 
-Read from the sources of v1.30.14, v1.31.14, v1.32.10, v1.33.6, v1.34.2, v1.35.0, v1.36.0 and
-v1.37.0 (pkg/kubelet/eviction, pkg/api/v1/resource), with the feature gates' defaults; 1.38 is taken
-to be as 1.37. What is older than 1.30 is not followed: no message named a threshold then, and no
-condition marked the evicted pod.
+Taken from the sources of v1.30.14, v1.31.14, v1.32.10, v1.33.6, v1.34.2, v1.35.0, v1.36.0 and
+v1.37.0 (pkg/kubelet/eviction, pkg/api/v1/resource), with the defaults of the feature gates; 1.38 is
+assumed to equal 1.37. Releases before 1.30 are not supported: their messages did not name a
+threshold, and no condition marked the evicted pod.
 
-*Volumes in memory.* Where the alpha gate is on, such a volume may be as large as it is now, not as
-large as its spec says. v1.37.0 leaves it to the kernel to hold it to that; since a filesystem in
-memory holds no more than its capacity, that comes to the same.
+*Volumes in memory.* With the alpha gate, the limit of such a volume is its current size instead of
+the size in its spec. v1.37.0 leaves the enforcement to the kernel; since a filesystem in memory
+holds no more than its capacity, the effect is the same.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class EvictionRelease:
 
     name: str
     immediate_grace_seconds: int  # for hard evictions, and pods over their limits
-    heeds_pod_grace: bool  # a soft eviction grants no more than the pod asks for
+    heeds_pod_grace: bool  # the pod's own grace period bounds that of a soft eviction
     tells_init_containers: bool  # messages name init containers and sidecars as well
     reclaims_for_containerfs: bool  # node-level reclaim helps containerfs signals
-    counts_sidecars: bool  # requests are summed as the scheduler sums them
-    limits_sidecars: bool  # a sidecar's own limit of local storage is kept to
+    counts_sidecars: bool  # requests are summed as in the scheduler
+    limits_sidecars: bool  # a sidecar's own limit of local storage is enforced
     observes_generation: bool  # the condition of the evicted pod has an observedGeneration
-    merges_defaults: bool  # mergeDefaultEvictionSettings is heeded
+    merges_defaults: bool  # mergeDefaultEvictionSettings is supported
     separate_disk_gc: bool  # gate: containers and images may be on different disks
     pod_level_resources: bool  # gate: spec.resources replaces what containers request
     memory_backed_volumes: bool = False  # gate: volumes in memory may be resized
 
     def gated(self, gates: Mapping[str, bool]) -> EvictionRelease:
-        """Return the same release with these feature gates set; others are of no concern."""
+        """Return the same release with these feature gates set; unknown gates are ignored."""
         return replace(
             self,
             separate_disk_gc=gates.get(SEPARATE_DISK_GC, self.separate_disk_gc),
@@ -73,5 +73,5 @@ NEWEST_EVICTION: Final = EVICTION_RELEASES["1.38"]
 
 
 def eviction_release(release: Release) -> EvictionRelease:
-    """Return the kubelet's rules that go with a release."""
+    """Return the kubelet's eviction rules of a release."""
     return EVICTION_RELEASES[release.name]

@@ -1,12 +1,12 @@
-"""What a pod asks for and may use, as the kubelet sums it when it evicts.
+"""Requests and limits of a pod, as the kubelet sums them for eviction.
 
-It is nearly kube-scheduler's sum (policies.requests), but goes by the spec alone, and adds the
-pod's overhead only to what is not zero. Up to 1.33 sidecars were left out of it:
+The sum is nearly kube-scheduler's, but is based on the spec alone, and the pod's overhead is added
+only to a sum that is not zero. Up to 1.33 sidecars were left out:
 
     containers 100Mi + 50Mi, a sidecar 200Mi     up to 1.33: 200Mi     since 1.34: 350Mi
 
-Where the pod as a whole has resources, those replace what its containers request, also of local
-storage, of which a pod as a whole has none.
+Pod-level resources replace what the containers request, also of local storage, which pod-level
+resources cannot contain.
 
 Sources: GetResourceRequestQuantity in pkg/api/v1/resource/helpers.go; PodLimits in
 k8s.io/component-helpers/resource; ComputePodQOS in pkg/apis/core/v1/helper/qos.
@@ -22,7 +22,7 @@ from policies.eviction.signals import Resource
 from policies.requests import Amounts, ContainerRequests, PodResources, is_pod_level, spec_total
 
 _QUALITY: Final = ("cpu", "memory")
-"""The resources that make a pod's quality of service."""
+"""The resources that determine a pod's quality of service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Claims:
 
     @property
     def of_pod(self) -> bool:
-        """Whether the pod as a whole has resources."""
+        """Whether the pod has pod-level resources."""
         return any(map(is_pod_level, (*self.requests.pod_level, *self.limits.pod_level)))
 
 
 def requested(claims: Claims, resource: Resource, release: EvictionRelease) -> int:
-    """Return what a pod requests of a resource, in nanos."""
+    """Return the pod's request of a resource, in nanos."""
     pod = claims.requests
     if not release.counts_sidecars:
         total = _without_sidecars(pod, resource)
@@ -52,7 +52,7 @@ def requested(claims: Claims, resource: Resource, release: EvictionRelease) -> i
 
 
 def pod_request(claims: Claims, release: EvictionRelease) -> bool:
-    """Return whether messages speak of the memory that the pod as a whole requests."""
+    """Return whether messages report the pod-level memory request."""
     return release.pod_level_resources and Resource.MEMORY in claims.requests.pod_level
 
 

@@ -1,8 +1,8 @@
-"""What the kubelet watches: nine signals, the resource behind each, and the pressure it stands for.
+"""Eviction signals: nine signals, the resource of each, and the pressure it indicates.
 
-Two signals speak of memory, six of disks (bytes or inodes of one of three filesystems), one of
-process IDs. Every one of them is an amount that is still *available*, so all thresholds are lower
-bounds.
+Two signals observe memory, six observe disks (bytes or inodes of one of three filesystems), one
+observes process IDs. Every signal is an amount that is still *available*, so all thresholds are
+lower bounds.
 
 Sources: pkg/kubelet/eviction/api/types.go and the tables at the head of
 pkg/kubelet/eviction/helpers.go.
@@ -16,7 +16,7 @@ from typing import Final
 
 
 class Signal(StrEnum):
-    """An amount of something that a node has left."""
+    """An amount of a resource that a node has available."""
 
     MEMORY = "memory.available"
     ALLOCATABLE_MEMORY = "allocatableMemory.available"
@@ -30,7 +30,7 @@ class Signal(StrEnum):
 
 
 class Resource(StrEnum):
-    """What a node runs short of, as events and messages name it."""
+    """A resource that a node runs short of, as events and messages name it."""
 
     MEMORY = "memory"
     STORAGE = "ephemeral-storage"
@@ -39,7 +39,7 @@ class Resource(StrEnum):
 
 
 class Pressure(StrEnum):
-    """A condition of the node, by its type."""
+    """A pressure condition of the node, by its type."""
 
     DISK = "DiskPressure"
     MEMORY = "MemoryPressure"

@@ -1,7 +1,7 @@
-"""What a kubelet measures: the node, its filesystems, and its pods, as /stats/summary tells.
+"""The kubelet's measurements of a node, its filesystems and its pods, as in /stats/summary.
 
-Whatever was not measured is None. Bytes, inodes and processes are whole numbers, times nanoseconds
-since the epoch. Zero is a measurement, None is not.
+A value that was not measured is None; zero is a measurement. Bytes, inodes and processes are whole
+numbers, times are nanoseconds since the epoch.
 
 Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go.
 """
@@ -35,7 +35,7 @@ class FilesystemStats:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStats:
-    """How many processes a node may run at most, and how many it runs."""
+    """The maximum number of processes of a node, and the number that run."""
 
     most: int | None = None
     running: int | None = None
@@ -56,7 +56,7 @@ class NodeStats:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """What is used of a filesystem by a container's layer, its logs, or a volume."""
+    """The filesystem usage of a container's layer, its logs, or a volume."""
 
     used: int | None = None
     inodes_used: int | None = None
@@ -64,7 +64,7 @@ class DiskUsage:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStats:
-    """A container: its working set, what it wrote, and its logs."""
+    """A container: its working set, its writable layer, and its logs."""
 
     name: str
     working_set: int | None = None
@@ -83,7 +83,7 @@ class VolumeStats:
 
 @dataclass(frozen=True, slots=True)
 class PodStats:
-    """A pod; ``storage_used`` are the bytes of all its local storage."""
+    """A pod; ``storage_used`` is the total of its local storage, in bytes."""
 
     working_set: int | None = None
     processes: int | None = None
@@ -94,7 +94,7 @@ class PodStats:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was measured at once; ``pods`` by UID."""
+    """The stats of one measurement; ``pods`` by UID."""
 
     node: NodeStats
     pods: Mapping[str, PodStats] = field(default_factory=dict)

@@ -1,18 +1,19 @@
-"""Thresholds, and the grammar that the kubelet's flags and configuration write them in.
+"""Eviction thresholds, and their syntax in the kubelet's flags and configuration.
 
-A configuration has four maps from a signal to a text: hard thresholds, soft ones, how long a soft
-one has to be met (its grace period), and the least that is to be reclaimed once one was met:
+A configuration has four maps from a signal to a text: hard thresholds, soft thresholds, grace
+periods (how long a soft threshold has to be met), and the minimum amounts to reclaim once a
+threshold was met:
 
     evictionHard             memory.available: 100Mi      nodefs.available: 10%
     evictionSoft             memory.available: 300Mi
     evictionSoftGracePeriod  memory.available: 1m30s
     evictionMinimumReclaim   memory.available: 0          nodefs.available: 500Mi
 
-A hard threshold is one whose grace period is zero, wherever it came from. ``0%`` and ``100%`` stand
-for no threshold at all. If the kubelet enforces the node's allocatable for pods, as it does unless
-told otherwise, what is hard for the node's memory is hard for that of all pods together as well.
+A threshold with a grace period of zero is hard, whichever map it came from. ``0%`` and ``100%``
+mean no threshold. If the kubelet enforces the node's allocatable for pods, which is the default,
+hard thresholds of the node's memory also apply to the memory of all pods together.
 
-Source: ParseThresholdConfig and what it calls, in pkg/kubelet/eviction/helpers.go.
+Source: ParseThresholdConfig and the functions it calls, in pkg/kubelet/eviction/helpers.go.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _NEVER: Final = ("0%", "100%")
 
 
 class ThresholdError(ValueError):
-    """A threshold, grace period or minimum reclaim is wrong; the text is upstream's.
+    """A threshold, grace period or minimum reclaim is invalid; the text is upstream's.
 
-    Where that is known, ``field`` is the map of a kubelet's configuration that it stands in, and
-    ``entry`` its signal and its text there.
+    If known, ``field`` is the map of the kubelet's configuration, and ``entry`` the signal and the
+    text in it.
     """
 
     def __init__(self, problem: str, field: str = "", entry: tuple[str, str] | None = None) -> None:
@@ -46,7 +47,7 @@ class ThresholdError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A lower bound for what a signal observes; ``grace_ns`` is 0 for a hard one."""
+    """A lower bound of what a signal observes; ``grace_ns`` is 0 for a hard threshold."""
 
     signal: Signal
     value: Value
@@ -55,11 +56,11 @@ class Threshold:
 
     @property
     def hard(self) -> bool:
-        """Whether it is acted on at once."""
+        """Whether it is acted on without a grace period."""
         return self.grace_ns == 0
 
     def same(self, other: Threshold) -> bool:
-        """Return whether two thresholds differ in what is to be reclaimed at most."""
+        """Return whether two thresholds are equal apart from their minimum reclaim."""
         return (self.signal, self.value, self.grace_ns) == (
             other.signal,
             other.value,
@@ -72,7 +73,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdTexts:
-    """The four maps of a kubelet's configuration, as they were written."""
+    """The four maps of a kubelet's configuration, as written."""
 
     hard: Texts = field(default_factory=dict)
     soft: Texts = field(default_factory=dict)
@@ -81,9 +82,9 @@ class ThresholdTexts:
 
 
 def parse_thresholds(texts: ThresholdTexts, enforced: Iterable[str] = (_PODS,)) -> list[Threshold]:
-    """Read a configuration's thresholds; ``enforced`` is its enforceNodeAllocatable.
+    """Parse a configuration's thresholds; ``enforced`` is its enforceNodeAllocatable.
 
-    Raises ThresholdError at the first mistake, in upstream's order of looking.
+    Raise ThresholdError at the first error, in upstream's order.
     """
     hard = _each(texts.hard, _statement, "evictionHard")
     soft = _each(texts.soft, _statement, "evictionSoft")
@@ -106,7 +107,7 @@ def with_allocatable(thresholds: Sequence[Threshold]) -> list[Threshold]:
 
 
 def merged(thresholds: Sequence[Threshold], others: Iterable[Threshold]) -> list[Threshold]:
-    """Join two lists; of the second, those that the first has already are left out."""
+    """Join two lists; thresholds of the second list that the first contains are left out."""
     joined = list(thresholds)
     for each in others:
         if not any(each.same(known) for known in joined):
@@ -115,16 +116,16 @@ def merged(thresholds: Sequence[Threshold], others: Iterable[Threshold]) -> list
 
 
 def by_eviction_priority(thresholds: Iterable[Threshold]) -> list[Threshold]:
-    """Sort by what is acted on first: memory; and of the same kind, hard thresholds.
+    """Sort thresholds in the order in which they are acted on: memory first, then hard ones.
 
-    Upstream leaves the order within each kind to chance. Here hard ones come first, then it is that
-    of the configuration.
+    Upstream's order within each kind is random. Here hard thresholds come first, then the order of
+    the configuration applies.
     """
     return sorted(thresholds, key=lambda each: (each.signal not in MEMORY_SIGNALS, not each.hard))
 
 
 def signal_named(name: str) -> Signal:
-    """Return the signal called ``name``. Raises ThresholdError."""
+    """Return the signal called ``name``. Raise ThresholdError if it is unknown."""
     try:
         return Signal(name)
     except ValueError:
@@ -132,7 +133,7 @@ def signal_named(name: str) -> Signal:
 
 
 def _each(texts: Texts, read: Callable[[Signal, str], T], field: str) -> dict[Signal, T]:
-    """Read every entry of a map; a mistake is one of that entry."""
+    """Parse every entry of a map; an error refers to its entry."""
     found = {}
     for name, text in texts.items():
         try:
@@ -144,7 +145,7 @@ def _each(texts: Texts, read: Callable[[Signal, str], T], field: str) -> dict[Si
 
 
 def _statement(signal: Signal, text: str) -> Threshold | None:
-    """Read a threshold; one that is never met, or always, is none."""
+    """Parse a threshold; return None for one that is never met, or always."""
     return None if text in _NEVER else Threshold(signal, _value(signal, text))
 
 

@@ -1,23 +1,23 @@
-"""How fast what a node has left is changing, and how long it will last at that rate.
+"""Trends: the rate at which an available amount changes, and how long it lasts at that rate.
 
-A trend is the median of the slopes between every two of the last readings (Theil and Sen), kept in
-whole nanos of a unit in a second, so that the same readings always give the same answer:
+A trend is the median of the slopes between each two of the last measurements (Theil-Sen), in whole
+nanos of a unit per second, so that the same measurements always yield the same result:
 
-    readings (s, Mi)   (0, 900)  (10, 800)  (20, 700)
-    slopes             -10, -10, -10 Mi/s
-    until 500Mi        200Mi / (10Mi/s) = 20 s after the last reading
+    measurements (s, Mi)   (0, 900)  (10, 800)  (20, 700)
+    slopes                 -10, -10, -10 Mi/s
+    until 500Mi            200Mi / (10Mi/s) = 20 s after the last measurement
 
-The median is not led astray by what happens once. A pod that starts, or one that goes, is a step in
-what is left, not a slope; the straight line that lies nearest to all readings would tilt with it
-for as long as it remembers them. With five readings one step at either end is outvoted.
+The median is robust against single events. The start or the end of a pod is a step in the available
+amount, not a slope; a least-squares line would tilt with it for as long as the measurement is kept.
+With five measurements one step at either end is outvoted.
 
-What was lost can come back: a leaking pod goes, and all that it has ever taken is there again. What
-was read before says nothing of what is left then, so with a reading that is as high as any before,
-after a fall, everything begins anew.
+A loss can be reversed: when a leaking pod ends, all its memory is available again. Earlier
+measurements then say nothing about the rest, so a measurement that is as high as any before, after
+a fall, starts a new series.
 
-One reading has no trend. A reading that is not newer than the last one tells nothing new, and is
-passed over: kubelets measure every ten to fifteen seconds, however often they are asked. Only the
-last MOST_READINGS count, so that what began long ago does not hide what has begun since.
+One measurement has no trend. A measurement that is not newer than the last one is skipped: kubelets
+measure every ten to fifteen seconds, however often they are queried. Only the last MAX_MEASUREMENTS
+count, so that an old trend does not hide a recent one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from policies.eviction.signals import Signal
 from policies.quantity import NANOS
 
 MOST_READINGS: Final = 12
-"""How many readings of a signal are remembered: two minutes of them, ten seconds apart."""
+"""How many measurements of a signal are kept: two minutes of them, ten seconds apart."""
 
 _SECOND: Final = 10**9
 _MINUTE: Final = 60
@@ -40,19 +40,23 @@ _MINUTE: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was available at a time, in whole units and nanoseconds since the epoch."""
+    """The amount available at a time, in whole units and nanoseconds since the epoch."""
 
     at_ns: int
     available: int
 
 
 Readings = Mapping[Signal, Sequence[Reading]]
-"""The readings of each signal, oldest first, no two of the same time."""
+"""The measurements of each signal, oldest first, no two of the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A change of so many nanos of a unit in a second, by ``readings`` from ``since_ns`` on."""
+    """A change in nanos of a unit per second.
+
+    ``measurements`` is the number of measurements that it comes from, ``since_ns`` the time of the
+    first.
+    """
 
     nanos: int
     readings: int
@@ -60,19 +64,19 @@ class Trend:
 
     @property
     def per_minute(self) -> int:
-        """The change in a minute, in whole units, towards zero."""
+        """The change per minute, in whole units, rounded towards zero."""
         amount = abs(self.nanos) * _MINUTE // NANOS
         return amount if self.nanos >= 0 else -amount
 
     def lasts_ns(self, nanos: int) -> int | None:
-        """Return how long so many nanos of a unit last, rounded down; None if nothing is lost."""
+        """Return how long ``nanos`` of a unit last, rounded down; None without a fall."""
         return None if self.nanos >= 0 else max(0, nanos) * _SECOND // -self.nanos
 
 
 def extended(readings: Readings, observations: Observations, now_ns: int) -> Readings:
-    """Add what was observed; of a signal that is not observed any more nothing is kept.
+    """Add observations to the measurements; drop the signals that are no longer observed.
 
-    What has no time of its own was measured now.
+    An observation without a time is dated ``now_ns``.
     """
     found: dict[Signal, Sequence[Reading]] = {}
     for signal, observation in observations.items():
@@ -88,7 +92,7 @@ def extended(readings: Readings, observations: Observations, now_ns: int) -> Rea
 
 
 def trend(readings: Sequence[Reading]) -> Trend | None:
-    """Return the trend of readings, oldest first; None for fewer than two."""
+    """Return the trend of measurements, oldest first; None for fewer than two."""
     if len(readings) < 2:
         return None
     slopes = sorted(
@@ -101,7 +105,7 @@ def trend(readings: Sequence[Reading]) -> Trend | None:
 
 
 def _has_come_back(before: Sequence[Reading], reading: Reading) -> bool:
-    """Return whether all that was lost is there again."""
+    """Return whether a measurement after a fall is as high as any before."""
     fall = trend(before)
     if fall is None or fall.nanos >= 0:
         return False

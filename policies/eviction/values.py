@@ -1,12 +1,12 @@
-"""Amounts in thresholds and pods: a quantity, or a share of the capacity.
+"""Amounts in thresholds and pods: a quantity, or a percentage of the capacity.
 
-Shares are float32 upstream: the text is rounded to float32, divided by 100 and rounded again, and
-only then multiplied, as float64, with the capacity; what is behind the point is cut off. So 10% of
-10Gi is 1073741840, sixteen bytes above 1Gi:
+Percentages are float32 upstream: the text is rounded to float32, divided by 100 and rounded again,
+then multiplied, as float64, with the capacity; the fraction is truncated. So 10% of 10Gi is
+1073741840, sixteen bytes above 1Gi:
 
     float32(10) / 100 = 0.100000001490116   x 10737418240 = 1073741840.0
 
-Here that number is kept as it is after the second rounding, and nothing else is ever a float.
+The number is kept as it is after the second rounding; no other value is a float.
 
 Sources: parsePercentage in pkg/kubelet/eviction/helpers.go, GetThresholdQuantity in
 pkg/kubelet/eviction/api/types.go, strconv.ParseFloat.
@@ -33,23 +33,23 @@ _DIGITLESS: Final = re.compile(r"^[+-]?+(?![0-9]|\.[0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An absolute amount in nanos, and how Kubernetes spells it; equal if the amounts are."""
+    """An absolute amount in nanos, and its Kubernetes notation; equal if the amounts are."""
 
     nanos: int
     text: str = field(compare=False)
 
     def nanos_of(self, capacity: int) -> int:  # noqa: ARG002 - as of Share
-        """Return the amount in nanos, whatever the capacity."""
+        """Return the amount in nanos, regardless of the capacity."""
         return self.nanos
 
     def spelled(self, capacity: int) -> str:  # noqa: ARG002 - as of Share
-        """Spell the amount as messages do."""
+        """Return the amount as messages show it."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of the capacity: 0.1 (in float32) for ``10%``; ``text`` is how it was written."""
+    """A fraction of the capacity: 0.1 (in float32) for ``10%``; ``text`` is how it was written."""
 
     fraction: float
     text: str = field(default="", compare=False)
@@ -59,7 +59,7 @@ class Share:
         return int(capacity * self.fraction) * NANOS
 
     def spelled(self, capacity: int) -> str:
-        """Spell the amount as messages do: as bytes are, whatever it counts."""
+        """Return the amount as messages show it: in binary units, whatever it counts."""
         return binary(int(capacity * self.fraction))
 
 
@@ -69,9 +69,9 @@ NOTHING: Final = Quantity(0, "0")
 
 
 def quantity(text: str) -> Quantity:
-    """Read a Kubernetes quantity. Raises ValueError with upstream's words."""
+    """Parse a Kubernetes quantity. Raise ValueError with upstream's error text."""
     try:
-        # A lone suffix counts none of it.
+        # Upstream accepts a suffix without a number as zero.
         digits = _DIGITLESS.sub(r"\g<0>0", text) if text else text
         return Quantity(parse_quantity(digits), as_read(digits))
     except QuantityError:
@@ -79,12 +79,12 @@ def quantity(text: str) -> Quantity:
 
 
 def share(fraction: float, text: str = "") -> Share:
-    """Round a part of the capacity to float32: 0.1 is a tenth."""
+    """Round a fraction of the capacity to float32: 0.1 is a tenth."""
     return Share(_float32(fraction), text or f"{fraction * 100:g}%")
 
 
 def parse_percentage(text: str) -> Share:
-    """Read ``10.5%``. Raises ValueError with upstream's words; "nan" is none to us, either."""
+    """Parse ``10.5%``. Raise ValueError with upstream's error text, and for "nan"."""
     number = text.rstrip("%")
     match = _NUMBER.fullmatch(number)
     if match is None:

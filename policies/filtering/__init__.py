@@ -1,8 +1,8 @@
-"""The in-tree filters, one file each: does this pod fit this node; if not, could eviction help.
+"""The in-tree filters, one file each: whether a pod fits a node, and whether eviction could help.
 
-``IN_TREE`` lists them in kube-scheduler's default order, which matters: a node's status is that of
-the first filter that fails. ``configured`` gives the same filters as a kube-scheduler's own
-configuration changes them.
+``IN_TREE`` lists them in kube-scheduler's default order. The order matters: a node's status is that
+of the first filter that refuses it. ``configured_filters`` returns the same filters as a
+KubeSchedulerConfiguration changes them.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ _LEAVES_OPEN: Mapping[str, Callable[[Pod, Snapshot, Release], bool]] = {
     "VolumeZone": volume_zone.leaves_open,
     "DynamicResources": dynamic_resources.leaves_open,
 }
-"""Filters on what stands behind volumes and device claims, and whether they can judge a pod."""
+"""The filters on volumes and device claims, and whether each cannot evaluate a pod."""
 
 STORAGE_FILTERS = frozenset(_LEAVES_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What kube-scheduler's configuration changes about its in-tree filters.
+    """The settings of a KubeSchedulerConfiguration for the in-tree filters.
 
     See :class:`NodeResourcesFit`, :class:`NodeAffinity` and :class:`PodTopologySpread`.
     """
@@ -85,7 +85,7 @@ class Settings:
 
 
 def configured(settings: Settings) -> tuple[Filter, ...]:
-    """Return the in-tree filters as ``settings`` change them; without any they equal IN_TREE."""
+    """Return the in-tree filters with ``settings``; the default settings return IN_TREE."""
     changed: dict[str, Filter] = {
         each.name: each
         for each in (
@@ -98,11 +98,14 @@ def configured(settings: Settings) -> tuple[Filter, ...]:
 
 
 class UnknownFilterError(ValueError):
-    """A filter name that is not in the table; the message lists those that are."""
+    """A filter name that is not in the table; the message lists the known ones."""
 
 
 def named(names: Sequence[str], among: Sequence[Filter] = IN_TREE) -> tuple[Filter, ...]:
-    """Return the filters called ``names``, in kube-scheduler's order. Raises UnknownFilterError."""
+    """Return the filters with these ``names``, in kube-scheduler's order.
+
+    Raise UnknownFilterError for an unknown name.
+    """
     known = {each.name: each for each in among}
     for name in names:
         if name not in known:
@@ -113,17 +116,17 @@ def named(names: Sequence[str], among: Sequence[Filter] = IN_TREE) -> tuple[Filt
 
 
 def reads_workloads(filters: Sequence[Filter]) -> bool:
-    """Return whether any of ``filters`` needs to know Services and controllers."""
+    """Return whether any of ``filters`` reads Services and controllers."""
     return any(isinstance(each, PodTopologySpread) and each.defaults for each in filters)
 
 
 def unjudged(
     pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter] = IN_TREE
 ) -> frozenset[str]:
-    """Name those of ``filters`` that have more to say of ``pod`` than can be judged here.
+    """Return the names of those of ``filters`` that cannot fully evaluate ``pod``.
 
-    That is so for a volume that waits to be bound and for devices that wait to be allocated, and
-    where the snapshot does not show what a claim stands for.
+    A filter cannot if a volume waits to be bound, if devices wait to be allocated, or if the
+    snapshot does not contain the objects that a claim refers to.
     """
     if pod.storage is None:
         return frozenset()

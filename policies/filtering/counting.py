@@ -1,8 +1,8 @@
-"""Counts of pods by topology domain, cheap to change in a dry run.
+"""Counts of pods by topology domain, with cheap updates in a dry run.
 
-A domain is a value of a node label, such as one zone. Counting the whole cluster is done once; what
-a dry run removes and adds on one node is a small overlay on that count, so that trying a node never
-copies the counts of all others.
+A domain is a value of a node label, such as one zone. The whole cluster is counted once. A dry run
+on one node keeps its additions and removals as a small overlay on that count, so it never copies
+the counts of the other domains.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Domain(NamedTuple):
-    """A value of a topology key: ``zone=a``."""
+    """A topology domain: a value of a topology key, such as ``zone=a``."""
 
     key: str
     value: str
@@ -21,22 +21,22 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DomainCounts:
-    """How many pods (or terms) count in each domain: a base, and what has changed since."""
+    """The number of pods (or terms) in each domain: a base, and the changes since."""
 
     base: Mapping[Domain, int]
     changes: Mapping[Domain, int] = field(default_factory=dict)
 
     def of(self, domain: Domain) -> int:
-        """Return the count of a domain; one that was never counted has none."""
+        """Return the count of a domain; 0 for one that was never counted."""
         return self.base.get(domain, 0) + self.changes.get(domain, 0)
 
     def changed(self, domain: Domain, by: int) -> DomainCounts:
-        """Return the counts with that of ``domain`` changed."""
+        """Return the counts with ``by`` added to that of ``domain``."""
         changes = {**self.changes, domain: self.changes.get(domain, 0) + by}
         return replace(self, changes=changes)
 
     def any(self) -> bool:
-        """Return whether any domain has a count other than none."""
+        """Return whether any domain has a count other than 0."""
         return any(self.of(domain) for domain in self.changes) or any(
             count for domain, count in self.base.items() if domain not in self.changes
         )

@@ -1,11 +1,10 @@
-"""DynamicResources: the devices that the pod's claims were allocated can be used from the node.
+"""DynamicResources: the devices allocated to the pod's claims must be usable from the node.
 
-Once a claim is allocated, its allocation says on which nodes. Allocating one is a search through
-every driver's published devices, node by node; it is not here, so a pod with a claim that is not
-allocated yet is left unjudged, and one whose devices have conditions to meet first as well.
+The allocation of a claim states the nodes on which its devices can be used. Allocating a claim is a
+search through the published devices of every driver, node by node; it is not implemented here. So a
+pod with an unallocated claim is not evaluated, nor is one whose devices have binding conditions.
 
-Devices asked for by the name of an extended resource (since 1.36) are not told apart from other
-extended resources here.
+Extended resources backed by devices (since 1.36) are treated as any other extended resource here.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class DynamicResources:
     name: str = "DynamicResources"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
-        """Look at the pod's claims; then match the nodes of each allocation."""
+        """Find the pod's claims; then match the nodes of each allocation."""
         if pod.storage is None or not release.device_claims or _hides_something(pod, snapshot):
             return NOTHING_TO_CHECK
         claims: list[ResourceClaim] = []
@@ -50,7 +49,7 @@ class DynamicResources:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
-    """Return whether devices have yet to be allocated or to become ready, or cannot be seen."""
+    """Return whether a claim is not allocated or not ready yet, or is unknown."""
     if pod.storage is None or not release.device_claims:
         return False
     if _hides_something(pod, snapshot):
@@ -67,10 +66,10 @@ def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
 
 
 def deallocation(filtering: FilterDecision, snapshot: Snapshot) -> str:
-    """Say what kube-scheduler did about the pod's claims before it turned to preemption.
+    """Return the result of the DynamicResources PostFilter, which runs before preemption.
 
-    A claim that is of no use on some node, and that nobody else uses, is deallocated, so that its
-    devices may be found elsewhere. Source: DynamicResources.PostFilter.
+    A claim whose allocation is not usable on some node, and that no other pod uses, is deallocated,
+    so that other devices may be found for it. Source: DynamicResources.PostFilter.
     """
     pod, rejected = filtering.pod, filtering.rejected
     claims = [
@@ -97,7 +96,7 @@ def _hides_something(pod: Pod, snapshot: Snapshot) -> bool:
 def _usable(
     each: DeviceClaim, pod: Pod, storage: Storage, release: Release
 ) -> ResourceClaim | Rejection:
-    """Find a claim, or say why the pod cannot have it (foreachPodResourceClaim)."""
+    """Return a claim, or why the pod cannot use it (foreachPodResourceClaim)."""
     if each.claim is None and each.templated:
         return unresolvable(Code.NO_DEVICE_CLAIM_YET, pod.key)
     if each.claim is None:

@@ -1,13 +1,14 @@
-"""How filters are prepared once per pod and then asked about node after node.
+"""The scheduling framework: how filters are prepared once per pod and then run on each node.
 
-A :class:`Filter` looks at the pod and the snapshot first (upstream's PreFilter) and gives a
-:class:`Preparation`: nothing to check, a conflict that no node can heal, or a :class:`Check` for
-single nodes (upstream's Filter), possibly with the only nodes that can pass.
+A :class:`Filter` first reads the pod and the snapshot (upstream's PreFilter) and returns a
+:class:`PreFilter`: nothing to check, a conflict that refuses every node, or a :class:`FilterPlugin`
+for single nodes (upstream's Filter), possibly with the only nodes that can pass.
 
-A check may need the whole cluster (topology spread, inter-pod affinity). Such a check carries its
-own counts, and :meth:`Check.removing` and :meth:`Check.adding` give the check as it stands after a
-pod has left or joined a node (upstream's PreFilterExtensions); a check that reads nothing but the
-node's state returns itself. Checks are values: a dry run on one node never disturbs another.
+A filter plugin may depend on the whole cluster (topology spread, inter-pod affinity). It then
+carries its own counts, and :meth:`FilterPlugin.removing` and :meth:`FilterPlugin.adding` return the
+plugin after a pod has left or joined a node (upstream's PreFilterExtensions). A plugin that reads
+only the node's state returns itself. Filter plugins are values: a dry run on one node never affects
+another.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ class Check(Protocol):
     """One filter, prepared for one pod."""
 
     def refuse(self, node: NodeState) -> Rejection | None:
-        """Say why the pod doesn't fit ``node``, or None if it does."""
+        """Return why the pod does not fit ``node``, or None if it does."""
         ...
 
     def removing(self, pod: Pod, node: NodeState) -> Check:
-        """Return the check as it stands once ``pod`` has left ``node``."""
+        """Return the plugin after ``pod`` has left ``node``."""
         ...
 
     def adding(self, pod: Pod, node: NodeState) -> Check:
-        """Return the check as it stands once ``pod`` has joined ``node``."""
+        """Return the plugin after ``pod`` has joined ``node``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """A check that reads only the node it is asked about."""
+    """A filter plugin that reads only the node that it is run on."""
 
     rule: Callable[[NodeState], Rejection | None]
 
@@ -48,19 +49,19 @@ class NodeCheck:
         return self.rule(node)
 
     def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Return itself: the node's state already says that the pod is gone."""
+        """Return itself: the node's state no longer contains the pod."""
         return self
 
     def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Return itself: the node's state already says that the pod is there."""
+        """Return itself: the node's state already contains the pod."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a filter found before looking at any node; with nothing set it has nothing to check.
+    """The result of a filter's PreFilter; with nothing set there is nothing to check.
 
-    ``conflict`` refuses every node at once. ``only`` limits the nodes that are looked at.
+    ``conflict`` refuses every node at once. ``only`` limits the nodes that are evaluated.
     """
 
     check: Check | None = None
@@ -76,11 +77,11 @@ class Filter(Protocol):
 
     @property
     def name(self) -> str:
-        """The plugin's name, as kube-scheduler's configuration spells it."""
+        """The plugin's name, as in kube-scheduler's configuration."""
         ...
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
-        """Look at the pod and the cluster before any single node."""
+        """Read the pod and the snapshot before any single node (upstream: PreFilter)."""
         ...
 
 
@@ -88,7 +89,8 @@ class Filter(Protocol):
 class Pipeline:
     """All filters prepared for one pod, in kube-scheduler's order.
 
-    ``only`` are the nodes left to look at (None: all) and ``limited_by`` the filters that said so.
+    ``only`` are the nodes left to evaluate (None: all) and ``limited_by`` the filters that limit
+    them.
     """
 
     pod: Pod
@@ -98,10 +100,10 @@ class Pipeline:
     limited_by: tuple[str, ...] = ()
 
     def refuse(self, node: NodeState) -> Rejection | None:
-        """Return the first filter's objection to ``node``, pods nominated to it being respected.
+        """Return the first rejection of ``node``, with and without the pods nominated to it.
 
-        Pods of at least the pod's own priority that are promised to the node must fit beside it,
-        and it must fit without them too, since they may end elsewhere. Source:
+        Pods of at least the pod's own priority that are nominated to the node must fit beside it,
+        and it must fit without them too, since they may be scheduled elsewhere. Source:
         RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
         """
         promised = [
@@ -120,7 +122,7 @@ class Pipeline:
         return self.first_objection(node)
 
     def first_objection(self, node: NodeState) -> Rejection | None:
-        """Run the checks in order on ``node`` as it stands and give the first rejection."""
+        """Return the first rejection of ``node`` as given, without its nominated pods."""
         if node.unreadable:
             return unresolvable(Code.UNREADABLE_POD, ", ".join(node.unreadable))
         for check in self.checks:
@@ -130,10 +132,10 @@ class Pipeline:
         return None
 
     def examine(self, node: NodeState) -> Rejection | None:
-        """Do as :meth:`refuse`, after the limits that were found before any node was looked at.
+        """Do the same as :meth:`refuse`, after the conflicts and limits of the PreFilters.
 
-        The limits don't hold for the node that the pod is nominated to: it is always looked at, and
-        first. Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
+        The limits do not hold for the node that the pod is nominated to, which is always evaluated,
+        and first. Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
         """
         if self.conflict is not None:
             return self.conflict
@@ -143,16 +145,16 @@ class Pipeline:
         return self.refuse(node)
 
     def removing(self, pod: Pod, node: NodeState) -> Pipeline:
-        """Return the pipeline as it stands once ``pod`` has left ``node``."""
+        """Return the pipeline after ``pod`` has left ``node``."""
         return replace(self, checks=tuple(check.removing(pod, node) for check in self.checks))
 
     def adding(self, pod: Pod, node: NodeState) -> Pipeline:
-        """Return the pipeline as it stands once ``pod`` has joined ``node``."""
+        """Return the pipeline after ``pod`` has joined ``node``."""
         return replace(self, checks=tuple(check.adding(pod, node) for check in self.checks))
 
 
 def prepare(pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter]) -> Pipeline:
-    """Prepare ``filters`` in their order; the first conflict ends it, as upstream."""
+    """Run the PreFilters in their order; the first conflict ends the run, as upstream."""
     checks: list[Check] = []
     only: frozenset[str] | None = None
     limited_by: list[str] = []

@@ -1,13 +1,13 @@
-"""InterPodAffinity: required affinity and anti-affinity between the pod and those that run already.
+"""InterPodAffinity: required affinity and anti-affinity between the pod and running pods.
 
 Three rules, checked in this order, each by counts per topology domain:
 
-1. every affinity term finds a pod in the node's domain that matches *all* of the pod's terms; the
-   first pod of a group, which matches its own terms while nobody else does, may go anywhere;
-2. no anti-affinity term of the pod finds a pod in the node's domain;
-3. no pod that runs has an anti-affinity term against the pod in the node's domain.
+1. every affinity term has a pod in the node's domain that matches *all* of the pod's terms; the
+   first pod of a group, which matches its own terms while no other pod does, fits any domain;
+2. no anti-affinity term of the pod matches a pod in the node's domain;
+3. no running pod in the node's domain has an anti-affinity term that matches the pod.
 
-A node that lacks a term's topology label is in no domain: it fails affinity, and passes the others.
+A node without a term's topology label is in no domain: it fails affinity, and passes the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class InterPodAffinity:
     name: str = "InterPodAffinity"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        """Count the cluster's pods for and against the pod, by domain."""
+        """Count by domain the pods that match the pod's terms, or whose terms match the pod."""
         namespaces = snapshot.namespaces
         repelled = Counter(_repelled(pod, snapshot))
         if not pod.affinity and not pod.anti_affinity and not repelled:
@@ -57,10 +57,12 @@ def counted_check(
     averse: Mapping[Domain, int],
     repelled: Mapping[Domain, int],
 ) -> Check:
-    """Return the check of a pod, for and against which the cluster's pods are counted by domain.
+    """Return the filter plugin of a pod from the counts of the cluster's pods by domain.
 
-    ``attracted`` counts a pod for each of the pod's affinity terms, ``averse`` for each of its
-    anti-affinity terms that speaks of it, ``repelled`` for each of its own that speaks of the pod.
+    ``affinity_counts`` counts a pod for each of the pod's affinity terms, ``anti_affinity_counts``
+    for each of its anti-affinity terms that selects the other pod,
+    ``existing_anti_affinity_counts`` for each of the other pod's anti-affinity terms that selects
+    the pod.
     """
     return _AffinityCheck(
         pod,
@@ -125,7 +127,7 @@ def _shifted(counts: DomainCounts, domains: Iterable[Domain], by: int) -> Domain
 def _attracting(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[Domain]:
-    """Return the domains in which ``other`` counts for the affinity of ``pod``: it must match all."""
+    """Yield the domains in which ``other`` matches all affinity terms of ``pod``."""
     if pod.affinity and all(term.matches(other, namespaces) for term in pod.affinity):
         yield from _domains(pod.affinity, labels)
 
@@ -133,7 +135,7 @@ def _attracting(
 def _averse(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[Domain]:
-    """Return the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
+    """Yield the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
     matching = [term for term in pod.anti_affinity if term.matches(other, namespaces)]
     yield from _domains(matching, labels)
 
@@ -141,7 +143,7 @@ def _averse(
 def _against(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[Domain]:
-    """Return the domains in which ``other`` repels ``pod``."""
+    """Yield the domains in which the anti-affinity of ``other`` keeps ``pod`` away."""
     matching = [term for term in other.anti_affinity if term.matches(pod, namespaces)]
     yield from _domains(matching, labels)
 

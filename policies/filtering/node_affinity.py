@@ -1,9 +1,9 @@
 """NodeAffinity: the pod's nodeSelector and required node affinity must match the node.
 
-What kube-scheduler itself is configured to add for all its pods comes first.
+The affinity that kube-scheduler's configuration adds for all its pods is checked first.
 
 Terms that all name nodes (``matchFields`` on ``metadata.name``, as daemon pods have) limit the
-nodes that are looked at; terms that contradict themselves refuse every node at once.
+nodes that are evaluated; terms that contradict themselves refuse every node at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NodeAffinity:
     added: NodeSelector | None = None
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        """Match the node's labels and name, if the pod asks for any."""
+        """Match the node's labels and name, if the pod has a selector or affinity."""
         affinity, added = pod.node_affinity, self.added
         if affinity is None and added is None and not pod.node_selector:
             return NOTHING_TO_CHECK

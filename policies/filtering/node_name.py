@@ -1,4 +1,4 @@
-"""NodeName: a pod whose spec names a node fits no other; since 1.37 no other is even examined."""
+"""NodeName: a pod with spec.nodeName fits no other node; since 1.37 no other is evaluated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NodeName:
     name: str = "NodeName"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        """Compare names, if the pod names one."""
+        """Compare names, if the pod names a node."""
         wanted = pod.node_name
         if wanted is None:
             return NOTHING_TO_CHECK

@@ -1,7 +1,7 @@
-"""NodePorts: the host ports a pod asks for must be free on the node.
+"""NodePorts: the host ports that a pod requests must be free on the node.
 
-A port taken on one address conflicts with the same port on that address and on 0.0.0.0, which
-stands for all addresses.
+A port used on one address conflicts with the same port on that address and on 0.0.0.0, which means
+all addresses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NodePorts:
     name: str = "NodePorts"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        """Compare the pod's ports with those in use, if it has any."""
+        """Compare the pod's host ports with those in use, if it has any."""
         if not pod.host_ports:
             return NOTHING_TO_CHECK
 
@@ -37,7 +37,7 @@ class NodePorts:
 
 
 def conflict(wanted: HostPort, used: HostPort) -> bool:
-    """Return whether two ports cannot be had on one node."""
+    """Return whether two host ports conflict on one node."""
     if (wanted.protocol, wanted.port) != (used.protocol, used.port):
         return False
     return wanted.address == used.address or ANY_ADDRESS in (wanted.address, used.address)

@@ -1,8 +1,7 @@
-"""NodeResourcesFit: what the pod asks must fit beside what the node's pods ask already.
+"""NodeResourcesFit: the pod's requests must fit beside the requests of the node's pods.
 
-Every resource that is short is named, not only the first. A request above the node's whole
-allocatable amount cannot be helped by eviction; since 1.34 one such resource makes the node
-unresolvable.
+The reasons name every insufficient resource, not only the first. Eviction cannot help a request
+above the node's whole allocatable amount; since 1.34 one such resource makes the node unresolvable.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ TOO_MANY_PODS = Reason(Code.TOO_MANY_PODS)
 class NodeResourcesFit:
     """Source: pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest).
 
-    Extended resources in ``ignored``, or in one of ``ignored_groups`` (what stands before the
-    slash), are not counted; others always are.
+    Extended resources in ``ignored``, or in one of ``ignored_groups`` (the part before the slash),
+    are not counted; others always are.
     """
 
     name: str = "NodeResourcesFit"
@@ -32,7 +31,7 @@ class NodeResourcesFit:
     ignored_groups: frozenset[str] = field(default_factory=frozenset)
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        """Compare the pod's requests with each node's room."""
+        """Compare the pod's requests with the free resources of each node."""
         wanted = tuple(self.counted(pod.requests))
 
         def rule(state: NodeState) -> Rejection | None:
@@ -53,7 +52,7 @@ class NodeResourcesFit:
         return Preparation(NodeCheck(rule))
 
     def counted(self, requests: Resources) -> Iterator[tuple[str, int]]:
-        """Return what is asked for at all and counts, in the order in which a shortage is told."""
+        """Return the positive requests that count, in the order in which reasons list them."""
         return (each for each in _positive(requests) if not self.ignores(each[0]))
 
     def ignores(self, resource: str) -> bool:

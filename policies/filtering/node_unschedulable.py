@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes no pod that does not tolerate the cordon's taint."""
+"""NodeUnschedulable: a cordoned node refuses pods that do not tolerate the unschedulable taint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NodeUnschedulable:
     name: str = "NodeUnschedulable"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        """Look only at nodes that are cordoned, unless the pod tolerates that."""
+        """Refuse cordoned nodes, unless the pod tolerates the taint."""
         if any(toleration.tolerates(CORDON) for toleration in pod.tolerations):
             return NOTHING_TO_CHECK
         return Preparation(NodeCheck(lambda state: REFUSAL if state.node.unschedulable else None))

@@ -1,10 +1,11 @@
-"""NodeVolumeLimits: a node takes no more volumes of a driver than the driver says it can attach.
+"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than the driver can attach.
 
-The limits are those of the node's CSINode. What counts, each volume once: those of the pods on the
-node, and since 1.32 those attached to it though no pod uses them any more. A claim that is not
-bound counts as one volume of its class's driver; a disk of an in-tree kind as its successor's.
+The limits are those of the node's CSINode. These volumes count, each once: those of the pods on the
+node, and since 1.32 those attached to it although no pod uses them any more. An unbound claim
+counts as one volume of its class's driver; an in-tree disk as one of the driver that replaces its
+plugin.
 
-What of other pods' volumes cannot be found out is not counted, as upstream.
+Volumes of other pods that cannot be resolved are not counted, as upstream.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _LONGEST_NAME = 63
 class NodeVolumeLimits:
     """Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
 
-    Up to 1.30 upstream has limits for disks of clouds on nodes without a CSINode, too (EBSLimits,
+    Up to 1.30 upstream also has limits for cloud disks on nodes without a CSINode (EBSLimits,
     GCEPDLimits, AzureDiskLimits); these are left out.
     """
 
     name: str = "NodeVolumeLimits"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
-        """Count the volumes that each node would have with the pod, if it has any."""
+        """Count the volumes that each node would have with the pod, if the pod has any."""
         storage = snapshot.storage
         if not _attaches(pod) or leaves_open(pod, snapshot, release):
             return NOTHING_TO_CHECK
@@ -58,7 +59,7 @@ class NodeVolumeLimits:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
-    """Return whether something that the count depends on cannot be seen or understood."""
+    """Return whether an object that the count depends on is unknown or cannot be translated."""
     if pod.storage is None or not _attaches(pod):
         return False
     needed = {Kind.CLAIMS, Kind.VOLUMES, Kind.CSI_NODES}
@@ -90,34 +91,34 @@ def _known(pod: Pod, name: str, claim: PersistentVolumeClaim | None, storage: St
 
 @dataclass(frozen=True, slots=True)
 class LimitsCheck:
-    """The limits as they concern one pod."""
+    """The volume limits, evaluated for one pod."""
 
     pod: Pod
     counting: _Counting
 
     def refuse(self, node: NodeState) -> Rejection | None:
-        """Say that a driver is missing, or that it would have too many volumes."""
+        """Return a rejection if a driver is missing, or would exceed its limit."""
         absent = self.absent_driver(node.node)
         if absent is not None:
             return absent
         return _TOO_MANY if self._exceeds(node) else None
 
     def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Return itself: the node's state already says that the pod is gone."""
+        """Return itself: the node's state no longer contains the pod."""
         return self
 
     def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Return itself: the node's state already says that the pod is there."""
+        """Return itself: the node's state already contains the pod."""
         return self
 
     def absent_driver(self, node: Node) -> Rejection | None:
-        """Say which driver the node would have to have, whoever is on it."""
+        """Return a rejection if the node lacks a required driver, whatever pods it has."""
         csi_node = self.counting.storage.csi_nodes.get(node.name)
         absent = self.counting.absent_driver(self._wanted(csi_node), csi_node)
         return None if absent is None else refused(Code.NO_DRIVER, absent)
 
     def has_room_beside(self, node: Node, volumes: int) -> bool:
-        """Return whether no limit is in reach while pods on the node have ``volumes`` at most."""
+        """Return whether the pod fits the limits beside at most ``volumes`` other volumes."""
         csi_node = self.counting.storage.csi_nodes.get(node.name)
         wanted = self._wanted(csi_node)
         limits = self.counting.limits({each.driver for each in wanted}, node, csi_node)
@@ -151,7 +152,7 @@ class _Counting:
         if not self.release.driver_may_be_required:
             return None
         present = frozenset[str]() if node is None else node.drivers
-        # Upstream names whichever it comes upon first in a map.
+        # Upstream names the first one of a map iteration.
         for driver in sorted({volume.driver for volume in wanted} - present):
             found = self.storage.drivers.get(driver)
             if found is not None and found.required:
@@ -177,7 +178,7 @@ class _Counting:
         return found
 
     def volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
-        """Return the pod's volumes as the drivers on the node count them."""
+        """Yield the pod's volumes as the drivers on the node count them."""
         for each in (pod.storage or NOTHING_STORED).volumes:
             found = (
                 self._of_claim(pod, each, node)
@@ -206,11 +207,11 @@ class _Counting:
         return found if found is not None and found.driver and found.handle else None
 
     def _of_class(self, claim: PersistentVolumeClaim, node: CsiNode | None) -> CsiVolume | None:
-        """Count a claim without a volume as the one that its class would make for it."""
+        """Return the volume that the class of a claim without one would provision for it."""
         found = self.storage.classes.get(claim.storage_class)
         if found is None or not found.provisioner:
             return None
-        handle = f"?{claim.key}"  # no driver's handle: upstream takes a random one
+        handle = f"?{claim.key}"  # not a driver's handle; upstream uses a random one
         if not is_in_tree(found.provisioner):
             return CsiVolume(found.provisioner, handle)
         if not migrates(found.provisioner, node, self.release):
@@ -219,7 +220,7 @@ class _Counting:
 
 
 def _key(driver: str) -> str:
-    """Name a driver's limit in a node's allocatable resources (GetCSIAttachLimitKey)."""
+    """Return the key of a driver's limit in the allocatable resources (GetCSIAttachLimitKey)."""
     if len(_LIMIT_PREFIX) + len(driver) < _LONGEST_NAME:
         return _LIMIT_PREFIX + driver
     digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()

@@ -4,12 +4,12 @@ For each constraint the pods that its selector matches are counted per domain, o
 the constraint includes. With three zones holding 3, 1 and 2 such pods and ``maxSkew: 1``, a further
 one may join the second zone (2 - 1 ≤ 1) and no other (3 + 1 - 1 > 1; 2 + 1 - 1 > 1).
 
-A pod without constraints of its own is spread by kube-scheduler's, if it has any; these count the
-pods that its Services and its controller select.
+For a pod without constraints of its own, kube-scheduler's default constraints apply, if it has any;
+these count the pods that the pod's Services and its controller select.
 
-Two rules of upstream's that a dry run shows, kept as they are: counting skips terminating pods, but
-removing one in a dry run lowers the count all the same; and an empty selector counts nobody, though
-it matches everybody when a pod is removed or added.
+Two of upstream's rules that a dry run exposes are kept as they are: counting skips terminating
+pods, but removing one in a dry run lowers the count all the same; and an empty selector counts no
+pods at first, although it matches all pods that a dry run removes or adds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_DOMAINS = 2**31 - 1
 class PodTopologySpread:
     """Source: pkg/scheduler/framework/plugins/podtopologyspread (filtering.go, common.go).
 
-    ``defaults`` are the hard ones of its defaultConstraints, whose selectors are not read.
+    ``defaults`` are its hard defaultConstraints; their selectors are not read.
     """
 
     name: str = "PodTopologySpread"
@@ -59,7 +59,7 @@ class PodTopologySpread:
         return Preparation(counted_check(pod, constraints, counted))
 
     def constraints(self, pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
-        """Return the hard constraints of ``pod``: its own, or the defaults if it has none at all."""
+        """Return the hard constraints of ``pod``, or the defaults if it has none at all."""
         if pod.spread or pod.soft_spread or not self.defaults:
             return pod.spread
         workloads = snapshot.workloads.get(pod.namespace, ())
@@ -72,9 +72,9 @@ class PodTopologySpread:
 def counted_check(
     pod: Pod, constraints: tuple[SpreadConstraint, ...], counted: Sequence[Mapping[Domain, int]]
 ) -> Check:
-    """Return the check of constraints whose matching pods are counted, for each by domain.
+    """Return the filter plugin from the counts of matching pods, by domain for each constraint.
 
-    A domain that counts has an entry, even if nobody is there.
+    A domain that counts has an entry, even with no pods.
     """
     skews = tuple(
         _Skew(constraint, DomainCounts(counts), _two_least(counts))
@@ -85,14 +85,14 @@ def counted_check(
 
 @dataclass(frozen=True, slots=True)
 class _Skew:
-    """One constraint with its counts; ``least`` are the two emptiest domains as first counted."""
+    """One constraint with its counts; ``least`` are the two smallest domains as first counted."""
 
     constraint: SpreadConstraint
     counts: DomainCounts
     least: tuple[tuple[Domain, int], ...]
 
     def minimum(self) -> int:
-        """Return the count of the emptiest domain."""
+        """Return the count of the smallest domain."""
         if len(self.counts.base) < self.constraint.min_domains:
             return 0
         changed = [self.counts.of(domain) for domain in self.counts.changes]
@@ -138,8 +138,8 @@ class _SpreadCheck:
 
 
 def _two_least(counts: Mapping[Domain, int]) -> tuple[tuple[Domain, int], ...]:
-    # A dry run changes one domain of a constraint; the other of these two is then the emptiest
-    # rest.
+    # A dry run changes one domain of a constraint; the other of these two is then the smallest of
+    # the unchanged domains.
     return tuple(sorted(counts.items(), key=lambda each: each[1])[:2])
 
 

@@ -1,4 +1,4 @@
-"""TaintToleration: a node's NoSchedule and NoExecute taints must all be tolerated."""
+"""TaintToleration: the pod must tolerate all NoSchedule and NoExecute taints of a node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TaintToleration:
     name: str = "TaintToleration"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        """Name the first untolerated taint of a node, in the release's words."""
+        """Refuse nodes with an untolerated taint, in the release's words."""
 
         def rule(state: NodeState) -> Rejection | None:
             taint = untolerated(state.node.taints, pod.tolerations)
@@ -28,7 +28,7 @@ class TaintToleration:
 
 
 def refusal(taint: Taint, release: Release) -> Rejection:
-    """Word the rejection for ``taint`` as the release does."""
+    """Return the rejection for ``taint`` in the words of the release."""
     if release.taint_reason is TaintReason.COUNTED:
         return unresolvable(Code.UNTOLERATED_TAINTS)
     return unresolvable(Code.UNTOLERATED_TAINT, f"{taint.key}: {taint.value}")

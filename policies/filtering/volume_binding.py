@@ -1,9 +1,9 @@
-"""VolumeBinding: the volumes that the pod's claims are bound to must be within the node's reach.
+"""VolumeBinding: the volumes that the pod's claims are bound to must be accessible from the node.
 
-A claim that is not bound yet either should have been (its class binds at once: no node fits), or
-waits for its first pod. For one that waits, kube-scheduler looks for a volume or for room to make
-one, node by node, with the rules of the volume controller; these are not here, so such a pod is
-left unjudged.
+A claim that is not bound either should be (its class binds immediately: no node fits), or waits for
+its first consumer. For one that waits, kube-scheduler looks for a volume or for capacity to
+provision one, node by node, with the rules of the volume controller. These are not implemented
+here, so such a pod is not evaluated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class VolumeBinding:
     name: str = "VolumeBinding"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
-        """Look at the pod's claims; then match each bound volume's node affinity."""
+        """Find the pod's claims; then match each bound volume's node affinity."""
         storage = snapshot.storage
         volumes = (pod.storage or NOTHING_STORED).claims
         if not volumes or _hides_something(pod, storage):
@@ -63,7 +63,7 @@ class VolumeBinding:
                 if volume is None:
                     return _MISSING
                 affinity = _affinity(volume, node, release)
-                # Upstream matches labels alone: it shows the selector a node without a name.
+                # Upstream matches labels only: it passes the selector a node without a name.
                 if affinity is not None and not affinity.matches("", state.node.labels):
                     return mismatch
             return None
@@ -72,7 +72,7 @@ class VolumeBinding:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
-    """Return whether a claim waits for its first pod, or something cannot be seen or understood."""
+    """Return whether a claim waits for its first consumer, or an object is unknown or malformed."""
     if pod.storage is None or not pod.storage.claims:
         return False
     storage = snapshot.storage
@@ -95,7 +95,7 @@ def _hides_something(pod: Pod, storage: Storage) -> bool:
 
 
 def _needs_unseen_node(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """Return whether the claim's volume is an in-tree one and no CSINode tells if it is migrated."""
+    """Return whether the volume is in-tree and CSINodes, which show its migration, are unknown."""
     volume = storage.volumes.get(claim.volume)
     return volume is not None and volume.migration is not None and Kind.CSI_NODES in storage.unknown
 
@@ -114,7 +114,7 @@ def _claims(pod: Pod, storage: Storage) -> Iterator[PersistentVolumeClaim]:
 
 
 def _usable(volume: ClaimVolume, pod: Pod, storage: Storage) -> PersistentVolumeClaim | Rejection:
-    """Find a claim, or say why the pod cannot have it (podHasPVCs)."""
+    """Return a claim, or why the pod cannot use it (podHasPVCs)."""
     name = volume.claim
     claim = storage.claims.get(f"{pod.namespace}/{name}")
     if claim is None:

@@ -1,12 +1,12 @@
-"""VolumeRestrictions: volumes that only one pod may use, and disks that only one node may write to.
+"""VolumeRestrictions: volumes for one pod only, and disks that only one node may write to.
 
 A claim with the access mode ReadWriteOncePod is used by one pod of the whole cluster: while another
-pod has it, no node fits. A disk that the pod itself describes may not be used twice on a node,
-unless all who use it only read (an EBS disk not even then).
+pod uses it, no node fits. A disk that the pod spec describes itself may not be used twice on a
+node, unless all pods that use it only read (an EBS disk not even then).
 
-Two rules of upstream's that a dry run shows, kept as they are: conflicts are counted by claims at
-first, but by volumes when a pod leaves or joins; and then by the claim's name alone, whatever its
-namespace.
+Two of upstream's rules that a dry run exposes are kept as they are: conflicts are counted by claims
+at first, but by volumes when a pod leaves or joins; and then by the claim's name alone, whatever
+its namespace.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class VolumeRestrictions:
     name: str = "VolumeRestrictions"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
-        """Count which of the pod's claims for one pod alone are in use."""
+        """Count which of the pod's ReadWriteOncePod claims are in use."""
         if pod.storage is None or leaves_open(pod, snapshot, release):
             return NOTHING_TO_CHECK
         claims: list[PersistentVolumeClaim] = []
@@ -49,7 +49,7 @@ class VolumeRestrictions:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
-    """Return whether a claim of the pod's cannot be seen."""
+    """Return whether a claim of the pod is unknown."""
     return any(
         not snapshot.storage.knows(Kind.CLAIMS, f"{pod.namespace}/{name}") for name in _lasting(pod)
     )
@@ -57,7 +57,7 @@ def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RestrictionsCheck:
-    """The pod's restricted disks and claims; ``conflicts`` counts who has one of the claims."""
+    """The pod's restricted disks and claims; ``conflicts`` counts the uses of the claims."""
 
     disks: tuple[Disk, ...]
     claims: frozenset[str]
@@ -65,22 +65,22 @@ class RestrictionsCheck:
     claim_in_use: Rejection
 
     def heeds(self, storage: PodStorage) -> bool:
-        """Return whether a pod with this storage can make a difference to its node."""
+        """Return whether a pod with this storage can affect the status of its node."""
         named = not self.claims.isdisjoint(storage.lasting_claims)
         return named or any(_same(mine, other) for mine in self.disks for other in storage.disks)
 
     def refuse(self, node: NodeState) -> Rejection | None:
-        """Say that a disk on the node, or a claim anywhere, is in use."""
+        """Return a rejection if a disk on the node, or a claim anywhere, is in use."""
         if any(_conflicting(disk, pod) for disk in self.disks for pod in node.pods):
             return _NO_DISK
         return self.claim_in_use if self.conflicts > 0 else None
 
     def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Count the claims of a pod that has left."""
+        """Subtract the claims of a pod that has left."""
         return self._changed(pod, -1)
 
     def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
-        """Count the claims of a pod that has joined."""
+        """Add the claims of a pod that has joined."""
         return self._changed(pod, 1)
 
     def _changed(self, pod: Pod, by: int) -> Check:

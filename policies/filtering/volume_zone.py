@@ -1,7 +1,7 @@
-"""VolumeZone: a volume that is labelled with zones or regions can be used only there.
+"""VolumeZone: a volume with zone or region labels can be used only there.
 
-A node without any such label takes every volume. The older generation of labels on a volume may
-match the newer one on a node.
+A node without any such label takes every volume. The beta labels on a volume also match the GA ones
+on a node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class VolumeZone:
     name: str = "VolumeZone"
 
     def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
-        """Find the zones of the volumes behind the pod's claims, but those made for it alone."""
+        """Find the zones of the volumes of the pod's claims, except those created for it alone."""
         if pod.storage is None or leaves_open(pod, snapshot, release):
             return NOTHING_TO_CHECK
         topology: list[tuple[str, frozenset[str]]] = []
@@ -51,7 +51,7 @@ class VolumeZone:
 
 
 def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
-    """Return whether a claim, or what stands behind it, cannot be seen."""
+    """Return whether a claim, or the object that it refers to, is unknown."""
     storage = snapshot.storage
     for name in (pod.storage or NOTHING_STORED).lasting_claims:
         key = f"{pod.namespace}/{name}"
@@ -63,7 +63,7 @@ def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
 
 
 def _volume(key: str, name: str, storage: Storage) -> PersistentVolume | Rejection | None:
-    """Find the volume of a claim; None if the claim waits for its first pod."""
+    """Return the volume of a claim; None if the claim waits for its first consumer."""
     claim = storage.claims.get(key)
     if claim is None:
         return unresolvable(Code.NO_CLAIM, name)

@@ -1,4 +1,4 @@
-"""Scaling down: which replicas of a ReplicaSet go first, and why."""
+"""Scaling down: which pods of a ReplicaSet are deleted first, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which replicas a ReplicaSet deletes when it has too many, and why.
+"""The pods that a ReplicaSet deletes when it has too many, and why.
 
 Source: getPodsToDelete and reportSortingDeletionAgeRatioMetric in
 pkg/controller/replicaset/replica_set.go.
@@ -15,10 +15,10 @@ from policies.scaledown.ranking import scale_down_order
 from policies.scaledown.replica import Replica
 
 ALL_GO: Final = "all-go"
-"""What explanations say where all replicas go: they are not ranked."""
+"""The criterion in explanations if all pods are deleted: they are not ranked."""
 
 _MANY: Final = 500
-"""From so many replicas on, columns save more than it costs to load numpy for them."""
+"""From this number of pods on, columns save more time than loading numpy costs."""
 
 _NS_PER_MS: Final = 10**6
 
@@ -26,10 +26,10 @@ _NS_PER_MS: Final = 10**6
 def choose_victims(
     active: Sequence[Replica], crowding: Mapping[str, int], count: int, now_ns: int | None
 ) -> list[Replica]:
-    """Return the ``count`` (at most all) of the ``active`` replicas that are deleted first.
+    """Return the ``count`` (at most all) of the ``active`` pods that are deleted first.
 
-    If all go, they come as they were given. ``crowding`` and ``now_ns`` are what scale_down_order
-    takes.
+    If all are deleted, they keep their order. ``related_per_node`` and ``now_ns`` are those of
+    scale_down_order.
     """
     if count >= len(active):
         return list(active)
@@ -41,7 +41,7 @@ def choose_victims(
 
 
 class Precedence(NamedTuple):
-    """Why a replica stands directly before another: the criterion that separates the two."""
+    """Why a pod directly precedes another: the criterion that separates the two."""
 
     replica: Replica
     ahead_of: Replica
@@ -50,25 +50,26 @@ class Precedence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownDecision:
-    """All active replicas, those first that are deleted first, and how many of them go."""
+    """All active pods in order of deletion, and the number that is deleted."""
 
     order: tuple[Replica, ...]
     count: int
     because: tuple[Precedence, ...]
-    """For each but the last, why it stands before the next."""
+    """For each pod but the last, why it precedes the next."""
 
     @property
     def victims(self) -> tuple[Replica, ...]:
-        """The replicas that are deleted."""
+        """The pods that are deleted."""
         return self.order[: self.count]
 
 
 def decide_scale_down(
     active: Sequence[Replica], crowding: Mapping[str, int], count: int, now_ns: int | None
 ) -> ScaleDownDecision:
-    """Choose as choose_victims does, and say why; ``count`` is at most all of them.
+    """Choose the same pods as pods_to_delete, with explanations; ``count`` is at most all of them.
 
-    This is the plain way, and every neighbour is compared once more: for 50,000 replicas, seconds.
+    The pods are sorted without columns, and all neighbours are compared once more: 50,000 pods take
+    seconds.
     """
     if count >= len(active):
         because = [Precedence(one, other, ALL_GO) for one, other in pairwise(active)]
@@ -85,11 +86,11 @@ def decide_scale_down(
 def deletion_age_ratio(
     victims: Iterable[Replica], active: Iterable[Replica], now_ns: int
 ) -> list[int]:
-    """Return for each victim that is ready how many times as old it is as the youngest ready one.
+    """Return the age of each ready victim as a multiple of the age of the youngest ready pod.
 
-    Ages are of milliseconds since the creation, and the ratio is cut to an integer, as upstream.
-    A pod without a creation time has no age. Where the youngest is not yet a millisecond old, there
-    are no ratios (upstream would divide by zero).
+    Ages are in milliseconds since the creation, and the ratio is truncated to an integer, as
+    upstream. A pod without a creation time has no age. If the youngest is not yet a millisecond
+    old, there are no ratios (upstream would divide by zero).
     """
     ages = [_age_ms(each, now_ns) for each in active if each.ready]
     youngest = min((age for age in ages if age is not None), default=0)

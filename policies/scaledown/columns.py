@@ -1,8 +1,8 @@
-"""The order of :mod:`policies.scaledown.ranking` on columns, for many replicas at once.
+"""The order of :mod:`policies.replicaset.pod_ranking` on columns, for many pods at once.
 
-The stages are those of :meth:`policies.order.StoppingOrder.sort`: all replicas are sorted by the
-criteria up to a stop, and then runs of neighbours that really are the same by what follows. Each
-stage is one stable sort of integers; the UIDs are sorted once, before them.
+The stages are those of :meth:`policies.kubernetes.criteria.NonTransitiveOrder.sort`: all pods are
+sorted by the criteria up to a stop, and then runs of neighbours with the same exact value by the
+later criteria. Each stage is one stable sort of integers; the UIDs are sorted once, before them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Keys: TypeAlias = Mapping[str, Callable[[], Ints]]
 def sort_for_deletion(
     replicas: Sequence[Replica], crowding: Mapping[str, int], now_ns: int | None
 ) -> list[Replica]:
-    """List ``replicas``, those to delete first, exactly as scale_down_order sorts them."""
+    """Return ``replicas``, those to delete first, exactly as scale_down_order sorts them."""
     uids = [each.uid for each in replicas]
     order = np.array(sorted(range(len(uids)), key=uids.__getitem__), np.int64)
     runs = np.zeros(len(uids), np.int64)
@@ -42,7 +42,7 @@ def sort_for_deletion(
 
 
 def _numbered_runs(*columns: Ints) -> Ints:
-    """Number the runs of rows that are as their neighbours in every column."""
+    """Number the runs of rows that equal their neighbours in every column."""
     begins = np.zeros(len(columns[0]), np.bool_)
     for column in columns:
         begins[1:] |= column[1:] != column[:-1]
@@ -50,7 +50,7 @@ def _numbered_runs(*columns: Ints) -> Ints:
 
 
 def _exact_moments(replicas: Sequence[Replica]) -> Mapping[str, Ints]:
-    """Return what the coarse criteria tell roughly, by the name of the criterion."""
+    """Return the exact values of the approximate criteria, by the name of the criterion."""
     ready = _column([each.ready for each in replicas])
     since = _moments([each.ready_since_ns for each in replicas])
     return {
@@ -65,7 +65,7 @@ def _keys(
     now_ns: int | None,
     exact: Mapping[str, Ints],
 ) -> Keys:
-    """Return each criterion's keys by its name, a row for each replica."""
+    """Return the keys of each criterion by its name, one row for each pod."""
     return {
         "unscheduled": lambda: _column([each.node != "" for each in replicas]),
         "phase": lambda: _column([PHASES.get(each.phase, 0) for each in replicas]),
@@ -90,7 +90,7 @@ def _moments(moments: Sequence[int | None]) -> Ints:
 def _age_ranks(moments: Ints, now_ns: int | None) -> Ints:
     if now_ns is None:
         return np.where(moments == MISSING, MISSING, -moments)
-    # An age has the last rank whose first age it has reached, so one that began early enough.
+    # The rank of an age is the last one whose smallest age it has reached.
     begun = [max(now_ns - age, MISSING) for age in reversed(_first_ages())]
     ranks = len(begun) - 1 - np.searchsorted(_column(begun), moments)
     return np.where(moments == MISSING, MISSING, ranks)

@@ -1,12 +1,12 @@
-"""The order in which a ReplicaSet gives up pods: the criteria, and two ages that are told roughly.
+"""The order in which a ReplicaSet deletes pods: the criteria, two of them approximate ages.
 
-Ages are compared by the power of two below them, in nanoseconds: the younger one goes first, but of
-two that are about as old either may, as their UIDs have it. 2⁴⁴ ns are 4 h 53 min 12.2 s::
+Ages are compared by the power of two below them, in nanoseconds: the younger pod is deleted first,
+but among pods with the same power the UID decides. 2⁴⁴ ns are 4 h 53 min 12.2 s::
 
     ready for          rank
-    4 h 53 min 12 s      43    goes before the other two
-    4 h 53 min 13 s      44    of these the one with the smaller UID goes first, and no other
-    9 h 46 min           44    criterion is asked
+    4 h 53 min 12 s      43    deleted before the other two
+    4 h 53 min 13 s      44    of these, the one with the smaller UID is deleted first, and no
+    9 h 46 min           44    other criterion is evaluated
 
 Source: ActivePodsWithRanks in pkg/controller/controller_utils.go.
 """
@@ -21,30 +21,30 @@ from policies.order import Coarse, Criterion, StoppingOrder
 from policies.scaledown.replica import Replica
 
 PHASES: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
-"""What goes first by its phase; any other phase counts as Pending does."""
+"""The rank of a phase, the first to delete first; any other phase ranks as Pending does."""
 
 MISSING: Final = -(2**63)
-"""The key of a time that is missing: such a pod goes first. It comes before all times."""
+"""The key of a missing time, before all times: such a pod is deleted first."""
 
 LONGEST_AGE: Final = 2**63 - 1
-"""What Go's Duration holds, in nanoseconds; a longer age counts as this one."""
+"""The maximum of Go's Duration, in nanoseconds; a longer age is clamped to it."""
 
 
 def log2_rank(age_ns: int) -> int:
-    """Return the power of two below an age, as the fraction is cut off; -1 for no age at all.
+    """Return the exponent of the power of two below an age, truncated; -1 for an age of 0 or less.
 
-    The logarithm is a float, as upstream: above six days, an age that lacks a few nanoseconds to
+    The logarithm is a float, as upstream: above six days, an age that is a few nanoseconds short of
     the next power counts as that power.
     """
     return int(math.log2(min(age_ns, LONGEST_AGE))) if age_ns > 0 else -1
 
 
 def scale_down_order(crowding: Mapping[str, int], now_ns: int | None) -> StoppingOrder[Replica]:
-    """Order replicas, those to delete first; at the end, equal ones by UID.
+    """Return the order of pods, those to delete first; at the end, equal ones by UID.
 
-    ``crowding`` says how many active related pods there are on each node. Without ``now_ns`` times
-    are compared exactly, as upstream did without the feature gate LogarithmicScaleDown. Upstream
-    leaves replicas that are equal in everything in any order.
+    ``related_per_node`` holds the number of active related pods on each node. Without ``now_ns``
+    times are compared exactly, as upstream did without the feature gate LogarithmicScaleDown.
+    Upstream leaves the order of pods open that are equal in all criteria.
     """
 
     def age_rank(moment_ns: int | None) -> int:
@@ -80,7 +80,7 @@ def scale_down_order(crowding: Mapping[str, int], now_ns: int | None) -> Stoppin
 
 
 def _since(replica: Replica) -> int | None:
-    # What is not ready has not been so since any time; only what is alike in this gets here.
+    # A pod that is not ready has no ready time; only pods with equal readiness are compared by it.
     return replica.ready_since_ns if replica.ready else None
 
 

@@ -1,8 +1,8 @@
-"""Which pods a ReplicaSet counts as its own, and which as related.
+"""The pods that belong to a ReplicaSet, and its related pods.
 
-Related are the pods that any ReplicaSet of the same controller selects, such as those of all
-revisions of a Deployment: a pod on a node with many of them is a better one to delete. A ReplicaSet
-that nothing controls has no related pods, not even its own.
+Related pods are those that any ReplicaSet of the same controller selects, such as the pods of all
+revisions of a Deployment: a pod on a node with many of them is preferred for deletion. A ReplicaSet
+without a controller has no related pods, not even its own.
 
 Source: getIndirectlyRelatedPods and getPodsRankedByRelatedPodsOnSameNode in
 pkg/controller/replicaset/replica_set.go.
@@ -20,27 +20,27 @@ from policies.selectors import Labels, LabelSelector
 
 
 class Related(Protocol):
-    """What counts of a related pod."""
+    """The properties of a related pod that count."""
 
     @property
     def uid(self) -> str:
-        """What pods are told apart by."""
+        """The pod's UID, which identifies it."""
         ...
 
     @property
     def node(self) -> str:
-        """Where it runs; empty if it is not scheduled."""
+        """The node that it runs on; empty if it is not scheduled."""
         ...
 
     @property
     def active(self) -> bool:
-        """Whether it has neither finished nor been told to go."""
+        """Whether it is neither finished nor terminating."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A pod, and what ties it to ReplicaSets; ``owner`` is the UID of its controller."""
+    """A pod with its labels and its controller; ``owner`` is the UID of the controller."""
 
     replica: Replica
     labels: Labels
@@ -79,7 +79,7 @@ class ReplicaSet:
         return f"{self.namespace}/{self.name}"
 
     def selects(self, pod: Member) -> bool:
-        """Return whether a pod is in its namespace and has the labels that it asks for."""
+        """Return whether a pod is in its namespace and matches its selector."""
         if self.selector is None or pod.replica.namespace != self.namespace:
             return False
         return self.selector.matches(pod.labels)
@@ -88,8 +88,8 @@ class ReplicaSet:
 def claimed(replica_set: ReplicaSet, pods: Iterable[Member]) -> list[Replica]:
     """Return the active pods that a ReplicaSet controls and selects: those that it may delete.
 
-    One that it no longer selects it is about to release. An orphan is not its own yet. A ReplicaSet
-    without a selector, which no API server would store, keeps what it controls.
+    A pod that it no longer selects is about to be released. An orphan is not adopted yet. A
+    ReplicaSet without a selector, which no API server would store, keeps the pods that it controls.
     """
     return [
         pod.replica
@@ -111,15 +111,15 @@ def siblings(replica_set: ReplicaSet, among: Iterable[ReplicaSet]) -> list[Repli
 def related(
     replica_set: ReplicaSet, among: Iterable[ReplicaSet], pods: Iterable[Member]
 ) -> list[Member]:
-    """Return the pods that a ReplicaSet or a sibling selects, whoever owns them."""
+    """Return the pods that a ReplicaSet or a sibling selects, whatever their owner."""
     family = siblings(replica_set, among)
     return [pod for pod in pods if any(each.selects(pod) for each in family)]
 
 
 def crowding(related: Iterable[Related]) -> Mapping[str, int]:
-    """Count the active related pods by node; no node, ``""``, is one as well.
+    """Count the active related pods by node; unscheduled pods count under the node ``""``.
 
-    A pod that is there twice counts once.
+    A pod that occurs twice counts once.
     """
     active = {pod.uid: pod.node for pod in related if pod.active}
     return Counter(active.values())

@@ -1,4 +1,4 @@
-"""A pod of a ReplicaSet, as far as it matters for which one goes first."""
+"""A pod of a ReplicaSet, as far as the order of deletion depends on it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-"""The annotation that tells what deleting a pod costs, beside its siblings."""
+"""The annotation with the cost of deleting a pod, relative to other pods of its ReplicaSet."""
 
-# A first character of "-" or 1 to 9, or the whole is "0"; then what Go's ParseInt takes.
+# It begins with "-" or 1 to 9, or is "0"; then everything that Go's ParseInt accepts.
 _COST = re.compile(r"0|[1-9][0-9]{0,9}|-0*[0-9]{1,10}", re.ASCII)
 
 
@@ -21,7 +21,7 @@ class Replica:
     name: str
     uid: str
     node: str
-    """Where it runs; empty if it is not scheduled."""
+    """The node that it runs on; empty if it is not scheduled."""
     phase: str
     """``Pending``, ``Running``, ``Succeeded``, ``Failed``, ``Unknown``, or empty."""
     ready: bool
@@ -36,7 +36,7 @@ class Replica:
 
 
 def parse_deletion_cost(text: str | None) -> int:
-    """Read the annotation as far as it counts: missing and invalid ones are 0.
+    """Return the cost in the annotation; a missing or invalid one is 0.
 
     Source: GetDeletionCostFromPodAnnotations in pkg/apis/core/v1/helper.
     """
@@ -45,9 +45,9 @@ def parse_deletion_cost(text: str | None) -> int:
 
 
 def is_deletion_cost(text: str | None) -> bool:
-    """Return whether the annotation is missing or an int32 as Kubernetes wants it written.
+    """Return whether the annotation is missing or an int32 in the format that Kubernetes requires.
 
-    No plus sign and no leading zero; but zeros may follow a minus sign.
+    It has no plus sign and no leading zero; but zeros may follow a minus sign.
     """
     return text is None or _parsed(text) is not None
 

@@ -1,14 +1,15 @@
-"""WorkloadSpread: a workload's pods spread over subsets of nodes, as OpenKruise does it.
+"""WorkloadSpread: a workload's pods spread over subsets of nodes, as in OpenKruise.
 
-A WorkloadSpread says of one workload: so many pods here, so many there, the rest elsewhere. Nothing
-is moved. New pods are put into the first subset with room when they are created; which pods go
-first when the workload shrinks is said by deletion costs; and in adaptive mode pods that cannot run
-in their subset go, so that others are made elsewhere.
+A WorkloadSpread distributes the pods of one workload: a number of pods per subset, the rest in the
+last one. Running pods are not moved. A new pod is put into the first subset that lacks pods;
+deletion costs determine which pods are deleted first when the workload scales down; in adaptive
+mode, pods that cannot be scheduled in their subset are deleted, so that they are recreated in
+another one.
 
-Two shells live on this package, and share nothing but the WorkloadSpread's status:
+Two callers use this package, and share only the WorkloadSpread's status:
 
-- a controller, which calls :func:`~policies.spreading.reconciling.reconcile`;
-- webhooks for pods, which call :func:`~policies.spreading.admitting.admit_creation` and
-  :func:`~policies.spreading.admitting.admit_removal`, and one for WorkloadSpreads themselves, which
-  calls :func:`~policies.spreading.validation.validate`.
+- a controller, which calls :func:`~policies.workloadspread.reconcile.reconcile`;
+- webhooks for pods, which call :func:`~policies.workloadspread.pod_admission.admit_creation` and
+  :func:`~policies.workloadspread.pod_admission.admit_removal`, and one for WorkloadSpreads, which
+  calls :func:`~policies.workloadspread.validation.validate`.
 """

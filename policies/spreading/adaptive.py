@@ -1,10 +1,10 @@
-"""Rescheduling: pods that cannot be scheduled go, and their subset is passed over for a while.
+"""Rescheduling: unschedulable pods are deleted, and their subset is avoided for a while.
 
-A pod that is pending and that kube-scheduler has found unschedulable is given
-``rescheduleCriticalSeconds`` from its creation. After that it is deleted, and its subset becomes
-unschedulable; its workload makes a new pod, which goes to the next subset. Five minutes after the
-subset has become unschedulable, if it has no such pod any more, it may be tried again. The last
-subset is never unschedulable, for there is no other one to go to.
+A pending pod that kube-scheduler has found unschedulable has ``rescheduleCriticalSeconds`` from its
+creation. After that it is deleted, and its subset becomes unschedulable; the workload creates a new
+pod, which is put into the next subset. Five minutes after the subset has become unschedulable, it
+becomes schedulable again, unless it still has such a pod. The last subset is never unschedulable,
+because no other subset follows it.
 
 Source: openkruise/kruise pkg/controller/workloadspread/reschedule.go, and
 GetTimeBeforePendingTimeout in pkg/controller/util/pod_condition_utils.go.
@@ -57,7 +57,7 @@ def judge(
     failed: Iterable[SpreadPod],
     agenda: Agenda,
 ) -> SubsetStatus:
-    """Add to the counts of a subset, not the last one, whether it is schedulable."""
+    """Add the Schedulable condition to the counts of a subset that is not the last one."""
     known = schedulable(old)
     base = counted if known is None else with_condition(counted, known)
     if any(True for _ in failed):
@@ -75,7 +75,7 @@ def judge(
 
 
 def judge_last(counted: SubsetStatus, old: SubsetStatus | None, agenda: Agenda) -> SubsetStatus:
-    """Add to the counts of the last subset that it is schedulable."""
+    """Add the Schedulable condition, which is always True, to the counts of the last subset."""
     known = schedulable(old)
     base = counted if known is None else with_condition(counted, known)
     return with_condition(base, sufficient(agenda.now_ns))
@@ -84,9 +84,9 @@ def judge_last(counted: SubsetStatus, old: SubsetStatus | None, agenda: Agenda) 
 def unjudged(
     spread: Spread, counted: SubsetStatus, old: SubsetStatus | None, quirks: Quirks
 ) -> SubsetStatus:
-    """Leave out the condition where pods are not rescheduled.
+    """Omit the Schedulable condition where pods are not rescheduled.
 
-    What a simulation said stays for people to read, as long as there are simulations.
+    The result of a simulation is kept, for display, as long as simulation is enabled.
     """
     known = schedulable(old)
     if known is None or not _told_by_simulation(known) or SIMULATION_MISSING in quirks:

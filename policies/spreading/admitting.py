@@ -1,11 +1,11 @@
-"""What the webhooks answer when a pod is created, deleted or evicted.
+"""Pod admission: the answers of the webhooks when a pod is created, deleted or evicted.
 
-They never refuse a pod on its merits. A refusal says that something could not be found out, and
-whoever asked tries again. An answer may come with a status to write first: if that fails because
-somebody else has written in between, the shell reads the WorkloadSpread again and asks once more,
-with the newer one in the place of the old; after four times it refuses.
+A pod is only rejected if its WorkloadSpread or workload cannot be determined; the client then
+retries. An answer can contain a status to write first. If that write fails with a conflict, the
+caller reads the WorkloadSpread again and repeats the decision with the newer one; after four
+attempts it rejects the pod.
 
-Whoever injects the pod takes ``subset`` and ``uid`` from the answer.
+The caller that injects the pod uses ``subset`` and ``uid`` of the answer.
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (HandlePodCreation,
 HandlePodDeletion, acquireSuitableSubset).
@@ -35,20 +35,20 @@ from policies.spreading.versions import pod_version
 from policies.spreading.workloads import Workload
 
 WRITE_ATTEMPTS = 4
-"""How often the status is tried to be written before the pod is refused."""
+"""The number of attempts to write the status before the pod is rejected."""
 
 NewId = Callable[[], str]
-"""Makes an id for a pod that has no name yet."""
+"""Generates an id for a pod that has no name yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """An answer.
+    """The answer for a pod.
 
-    ``refusal`` is "" if the pod is let through. ``spread`` is the name of the WorkloadSpread that
-    it belongs to, ``subset`` the subset that it is put into or has left; None if there is none.
-    ``cost`` is what deleting it will cost from then on; None if that is said later, or never.
-    ``uid``, ``status`` and ``passed`` are those of :class:`~policies.spreading.choosing.Choice`.
+    ``error`` is "" if the pod is allowed. ``spread`` is the name of its WorkloadSpread,
+    ``subset`` the subset that it is put into or has left; None if there is none. ``cost`` is its
+    deletion cost from then on; None if the controller sets it later, or never. ``uid``, ``status``
+    and ``skipped`` are those of :class:`~policies.workloadspread.subset_selection.SelectedSubset`.
     """
 
     refusal: str = ""
@@ -65,9 +65,9 @@ LET_THROUGH = Admission()
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What stands around a question: owners, the target's workload, the time, what is followed.
+    """The context of an admission: owners, the target's workload, the time, and the rules.
 
-    ``workload`` gives the target of a WorkloadSpread, or None if it is not there.
+    ``workload`` returns the target of a WorkloadSpread, or None if it does not exist.
     """
 
     owners: Owners
@@ -83,9 +83,9 @@ def admit_creation(
     new_id: NewId,
     simulate: Simulate | None = None,
 ) -> Admission:
-    """Answer for a pod that is created; ``spreads`` are those of its namespace.
+    """Decide about a pod that is created; ``spreads`` are those of its namespace.
 
-    ``simulate`` tries it on a subset's nodes; without it nothing is tried.
+    ``simulate`` tries the pod on a subset's nodes; without it there is no simulation.
     """
     try:
         spread = spread_of(pod, spreads, asking.owners, asking.rules.quirks)
@@ -103,9 +103,9 @@ def place(
     new_id: NewId,
     simulate: Simulate | None = None,
 ) -> Admission:
-    """Put a new pod into a subset of the WorkloadSpread that it belongs to.
+    """Put a new pod into a subset of its WorkloadSpread.
 
-    This is the part to repeat with a newer ``spread`` when its status could not be written.
+    After a write conflict, repeat this call with the newer ``spread``.
     """
 
     def note(version: str, counts: tuple[SubsetStatus, ...]) -> Choice:
@@ -121,7 +121,7 @@ def place(
 
 
 def admit_removal(pod: SpreadPod, spreads: Iterable[Spread], asking: Asking) -> Admission:
-    """Answer for a pod that is deleted or evicted; ``spreads`` are those of its namespace."""
+    """Decide about a pod that is deleted or evicted; ``spreads`` are those of its namespace."""
     given = pod.injection
     if given is None or not pod.active or pod.controller is None:
         return LET_THROUGH
@@ -132,7 +132,7 @@ def admit_removal(pod: SpreadPod, spreads: Iterable[Spread], asking: Asking) -> 
 
 
 def release(pod: SpreadPod, spread: Spread, asking: Asking) -> Admission:
-    """Let a pod go that belongs to a WorkloadSpread; see :func:`place` for what to repeat."""
+    """Release a pod of a WorkloadSpread; for conflicts see :func:`admit_placement`."""
     subset = "" if pod.injection is None else pod.injection.subset
 
     def note(version: str, counts: tuple[SubsetStatus, ...]) -> Choice:

@@ -1,4 +1,4 @@
-"""What comes up while a status is worked out: when to look again, and what to tell people."""
+"""Side effects of computing a status: when to requeue, and events to record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WARNING: Final = "Warning"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What is told of a WorkloadSpread; ``type`` is Normal or Warning."""
+    """An event about a WorkloadSpread; ``type`` is Normal or Warning."""
 
     type: str
     reason: str
@@ -20,17 +20,17 @@ class Event:
 
 @dataclass(slots=True)
 class Agenda:
-    """The earliest time to look again, and events in the order in which they came up, each once."""
+    """The earliest time to requeue, and the events in order of occurrence, each once."""
 
     now_ns: int
     due_ns: int | None = None
     events: dict[Event, None] = field(default_factory=dict)
 
     def look_again(self, at_ns: int) -> None:
-        """Note a time; those that are not in the future are none."""
+        """Record a time to requeue; times that are not in the future are ignored."""
         if at_ns > self.now_ns and (self.due_ns is None or at_ns < self.due_ns):
             self.due_ns = at_ns
 
     def tell(self, event: Event) -> None:
-        """Note an event."""
+        """Record an event."""
         self.events[event] = None

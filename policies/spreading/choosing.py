@@ -1,21 +1,22 @@
-"""Which subset a new pod is put into, and how pods that come and go are written down.
+"""Subset selection: which subset a new pod is put into, and how the status records it.
 
-A new pod goes to the first subset, in the order of the WorkloadSpread, that is not closed and that
-lacks a pod, by the count of the pod's own version. What the webhook lets through is written down at
-once, since the controller sees it only later: the next pod must find the subset one fuller, or one
-emptier.
+A new pod is put into the first subset, in the order of the WorkloadSpread, that is schedulable and
+that lacks a pod, by the count of the pod's own version. The webhook records each pod that it allows
+in the status, because the controller sees it only later: the next pod must already find the subset
+with one more, or one fewer, pod.
 
     subset      missing   becomes          for a new pod
     a           0         0
-    b           2         1, creating web  ← goes here
-    c           -1        -1               (would go here next, and nothing would be written)
+    b           2         1, creating web  ← selected
+    c           -1        -1               (would be next, and nothing would be written)
 
-StatefulSets' pods are placed by their ordinal instead: with limits of 2, 3 and none, 0 and 1 go to
-the first subset, 2 to 4 to the second, all others to the third. Nothing is written down.
+Pods of StatefulSets are placed by their ordinal instead: with limits of 2, 3 and none, 0 and 1 are
+put into the first subset, 2 to 4 into the second, all others into the third. Nothing is recorded.
 
-*Simulation.* In adaptive mode a new pod may be tried first: a subset none of whose nodes it would
-fit is passed over, and its condition says why. The last subset is not tried, for there is no other
-one to go to; if all others are full, the first one that was passed over has to do.
+*Simulation.* In adaptive mode the scheduling of a new pod can be simulated first: a subset none of
+whose nodes the pod fits is skipped, and its condition has the reason. The last subset is not
+simulated, because no other subset follows it; if all others are full, the first subset that was
+skipped is selected.
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (acquireSuitableSubset,
 updateSubsetForPod, getSuitableSubset).
@@ -51,16 +52,16 @@ _MOST: Final = 2**31 - 1
 _ORDINAL: Final = re.compile(r"-([0-9]+)$", re.ASCII)
 
 Simulate = Callable[[Spread, Subset], str]
-"""Tries a pod on the nodes of a subset: "" if it fits some, or why it fits none."""
+"""Simulates a pod on the nodes of a subset: "" if it fits a node, or why it fits none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A subset for a pod, and the status to write for it.
+    """The subset for a pod, and the status to write.
 
     ``subset`` is None if there is none. ``status`` is None if nothing is to be written. ``uid`` is
-    what a pod without a name was written down as. ``passed`` says of the subsets that were passed
-    over in a simulation why.
+    the id under which a pod without a name was recorded. ``skipped`` maps the subsets that the
+    simulation skipped to the reason.
     """
 
     subset: str | None = None
@@ -72,7 +73,7 @@ class Choice:
 def first_counts(
     subsets: Iterable[Subset], replicas: int, quirks: Quirks
 ) -> tuple[SubsetStatus, ...]:
-    """Return the list that a version without one starts from; its pods are not looked at."""
+    """Return the initial counts of a version without any; its existing pods are not counted."""
     return tuple(
         SubsetStatus(subset.name, _first_missing(subset.max_replicas, replicas, quirks))
         for subset in subsets
@@ -108,9 +109,9 @@ def note_creation(
     now_ns: int,
     simulate: Simulate | None,
 ) -> Choice:
-    """Choose a subset for a new pod, and write it down under its name, or under ``uid``.
+    """Select a subset for a new pod, and record the pod under its name, or under ``uid``.
 
-    ``counts`` are those of the pod's ``version``. Without ``simulate`` nothing is tried.
+    ``counts`` are those of the pod's ``version``. Without ``simulate`` there is no simulation.
     """
     recorded = _recorded(counts, name) if name else None
     if recorded is not None:
@@ -142,7 +143,7 @@ def note_deletion(
     subset: str,
     now_ns: int,
 ) -> Choice:
-    """Write down that a pod of ``subset`` is about to go."""
+    """Record that a pod of ``subset`` is about to be deleted."""
     if _recorded(counts, name) is not None:
         return Choice()
     own = next((each for each in counts if each.name == subset), None)
@@ -169,7 +170,7 @@ def _first_missing(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int:
 
 
 def _ordinals(limit: MaxReplicas) -> int:
-    """Return how many ordinals a subset takes; a share of them takes none."""
+    """Return how many ordinals a subset takes; with a percentage it takes none."""
     if limit is None:
         return _MOST
     if isinstance(limit, int):
@@ -187,7 +188,7 @@ def _first_fit(
     simulate: Simulate | None,
     passed: dict[str, str],
 ) -> SubsetStatus | None:
-    """Return the first subset with room that the pod fits, or the first one with room."""
+    """Return the first subset that lacks pods and fits the pod, or the first that lacks pods."""
     open_ones = [each for each in counts if not is_closed(each) and _has_room(each)]
     for each, subset in _tried(spread, open_ones):
         problem = "" if simulate is None or subset is None else simulate(spread, subset)
@@ -200,7 +201,7 @@ def _first_fit(
 def _tried(
     spread: Spread, counts: Iterable[SubsetStatus]
 ) -> Iterator[tuple[SubsetStatus, Subset | None]]:
-    """Return the subsets to be tried, each with what is to be simulated; None for the last one."""
+    """Yield the candidate subsets, each with the subset to simulate; None for the last one."""
     simulated = {subset.name: subset for subset in spread.subsets[:-1]}
     for each in counts:
         yield each, simulated.get(each.name)
@@ -213,9 +214,9 @@ def _has_room(status: SubsetStatus) -> bool:
 def _told(
     status: SubsetStatus, chosen: SubsetStatus, passed: Mapping[str, str], now_ns: int
 ) -> SubsetStatus:
-    """Return the status with what a simulation said in its condition, or without what one had said.
+    """Return the status with the simulation's condition, or without an outdated one.
 
-    A subset that has been closed for other reasons stays closed for these.
+    A subset that is unschedulable for another reason keeps that condition.
     """
     known = schedulable(status)
     said = known is not None and known.reason == SIMULATION_FAILED

@@ -1,7 +1,7 @@
-"""The one condition of a subset: whether its nodes have room for the workload's pods.
+"""The Schedulable condition of a subset.
 
-Only False has consequences: new pods pass the subset over. How long a condition has had its status
-is kept when its reason changes.
+Only the status False has an effect: new pods skip the subset. The transition time of a condition is
+kept when only its reason changes.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller_utils.go
 (setWorkloadSpreadSubsetCondition).
@@ -19,17 +19,17 @@ SCHEDULABLE: Final = "Schedulable"
 SUFFICIENT: Final = "Sufficient"
 POD_UNSCHEDULABLE: Final = "PodUnschedulable"
 SIMULATION_FAILED: Final = "SimulationFailed"
-"""Reasons; the last one is not upstream's: a new pod was tried and would have fit no node."""
+"""Reasons; the last one is not upstream's: a simulated new pod would have fit no node."""
 
 
 def schedulable(status: SubsetStatus | None) -> Condition | None:
-    """Return the condition of a subset, or None."""
+    """Return the Schedulable condition of a subset, or None."""
     conditions = () if status is None else status.conditions
     return next((each for each in conditions if each.type == SCHEDULABLE), None)
 
 
 def is_closed(status: SubsetStatus | None) -> bool:
-    """Return whether new pods pass a subset over."""
+    """Return whether new pods skip a subset."""
     found = schedulable(status)
     return found is not None and found.status == "False"
 
@@ -37,7 +37,8 @@ def is_closed(status: SubsetStatus | None) -> bool:
 def with_condition(status: SubsetStatus, coming: Condition) -> SubsetStatus:
     """Return the status with a condition in place of the one of its type.
 
-    One of the same status and reason stays as it is; one of the same status keeps its time.
+    A condition with the same status and reason is not replaced; one with the same status keeps its
+    transition time.
     """
     present = next((each for each in status.conditions if each.type == coming.type), None)
     if present is not None and present.status == coming.status:
@@ -49,7 +50,7 @@ def with_condition(status: SubsetStatus, coming: Condition) -> SubsetStatus:
 
 
 def sufficient(now_ns: int) -> Condition:
-    """Return the condition of a subset that pods may be put into."""
+    """Return the condition of a subset that accepts pods."""
     return Condition(SCHEDULABLE, "True", SUFFICIENT, changed_ns=now_ns)
 
 

@@ -1,13 +1,13 @@
-"""Deletion costs: which pods a workload gives up first when it scales down.
+"""Pod deletion costs: which pods a workload deletes first when it scales down.
 
 With n subsets, a pod of subset i (from 0) costs
 
     100 · (n - i)     if its subset has no more than maxReplicas active pods, or no limit
-    -100 · (i + 1)    if it is one of those too many
+    -100 · (i + 1)    if it exceeds its subset's maxReplicas
     -100 · (n + 1)    if it is of no subset
 
-so that pods of no subset go first, then those too many, those of the last subset first, then the
-others, again those of the last subset first. For example, with three subsets:
+so that pods of no subset are deleted first, then excess pods, those of the last subset first, then
+the others, again those of the last subset first. For example, with three subsets:
 
     subset        a       b       c
     maxReplicas   10      10      none
@@ -15,7 +15,7 @@ others, again those of the last subset first. For example, with three subsets:
     costs         300 or -100   200 or -200   100
 
 In a version that is not the newest, i counts from the end, so that a rollout empties it from its
-first subset on. Only some kinds of workloads heed costs. Inactive pods have none.
+first subset on. Only some kinds of workloads support deletion costs. Inactive pods have none.
 
 Source: openkruise/kruise pkg/controller/workloadspread/update_pod_deletion_cost.go; the order is
 ActivePods.Less in kubernetes/pkg/controller/controller_utils.go.
@@ -37,13 +37,13 @@ from policies.spreading.quirks import NEWCOMERS_WITHOUT_COST, Quirks
 from policies.spreading.references import CLONE_SET, DEPLOYMENT, REPLICA_SET
 
 COSTED_KINDS: Final = frozenset((REPLICA_SET, DEPLOYMENT, CLONE_SET))
-"""The kinds of targets whose controllers heed deletion costs."""
+"""The kinds of targets whose controllers support deletion costs."""
 
 _STEP: Final = 100
 
 
 class Standing(Enum):
-    """How a pod stands in its subset."""
+    """Whether a pod is within its subset's limit."""
 
     WITHIN = "within its subset's limit"
     EXCESS = "more than its subset's limit"
@@ -52,9 +52,9 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What deleting a pod costs, and why.
+    """The deletion cost of a pod, and its explanation.
 
-    ``criterion`` tells what put a pod too many before the first one that stays; None for others.
+    ``criterion`` ranked an excess pod before the first pod that is kept; None for other pods.
     """
 
     value: int
@@ -63,7 +63,7 @@ class Cost:
 
 
 def _ready_since(pod: SpreadPod) -> int:
-    """Return a key that is smaller the shorter the pod has been ready; a missing time comes first."""
+    """Return a key that is smaller for a shorter ready time; a missing time comes first."""
     if not pod.ready:
         return 0
     return MISSING if pod.ready_since is None else -pod.ready_since
@@ -86,7 +86,7 @@ DELETION_ORDER: Final[Order[SpreadPod]] = Order(
     last=lambda pod: pod.name,
     last_name="name",
 )
-"""In which order the pods of a subset are too many, the first one first."""
+"""The order in which pods of a subset count as excess, the first one first."""
 
 
 def deletion_costs(
@@ -96,7 +96,7 @@ def deletion_costs(
     replicas: int,
     quirks: Quirks,
 ) -> dict[str, Cost]:
-    """Return the cost of each active pod, by name. A subset of no sensible limit gives none."""
+    """Return the cost of each active pod, by name; none in a subset with an invalid limit."""
     if not _is_costed(spread):
         return {}
     costs: dict[str, Cost] = {}
@@ -108,9 +108,9 @@ def deletion_costs(
 
 
 def cost_of_newcomer(spread: Spread, subset: str, quirks: Quirks) -> int | None:
-    """Return what a new pod costs that a subset had room for; None if nobody is to say so yet.
+    """Return the cost of a new pod of a subset; None if the webhook is not to set one.
 
-    New pods are nearly always of the newest version, and are taken for such.
+    New pods are nearly always of the newest version, and are assumed to be.
     """
     if NEWCOMERS_WITHOUT_COST in quirks or not _is_costed(spread):
         return None

@@ -1,10 +1,11 @@
-"""The counts of a subset: how many pods it has, and how many it lacks.
+"""The counts of a subset: its active pods, and how many are missing.
 
-Webhooks write down a pod that they let come or go before anybody can see that it has. So a count
-reckons with pods in flight: those about to come are no longer missing, those about to go are. When
-the pod is seen, its entry goes; if it is not, the entry goes after a while, and an event says so.
+Webhooks record a pod that they allow to be created or deleted before the controller can observe it.
+The counts include these pods in flight: pods to be created are no longer missing, pods to be
+deleted already are. An entry is removed when its pod is observed; otherwise it expires after a
+timeout with an event.
 
-    maxReplicas 5, active pods a and b, of which b was evicted 3 s ago, and c on its way
+    maxReplicas 5, active pods a and b, of which b was evicted 3 s ago, and c to be created
 
     replicas 2, missing 5 - 2 + 1 - 1 = 3, creating c, deleting b
 
@@ -37,7 +38,7 @@ DELETION_TIMEOUT_NS: Final = 15 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """What is left of the pods in flight, and the active pods, in the order of the list."""
+    """The remaining pods in flight, and the active pods, in list order."""
 
     active: tuple[str, ...]
     creating: Mapping[str, int]
@@ -53,9 +54,9 @@ def count_subset(
     agenda: Agenda,
     quirks: Quirks,
 ) -> SubsetStatus:
-    """Count one subset's ``pods``; conditions are not looked at. Raises LimitError.
+    """Count the ``pods`` of one subset, without conditions. Raise MaxReplicasError.
 
-    ``old`` is what was known of the subset, ``replicas`` what maxReplicas may be a share of.
+    ``old`` is the previous status of the subset; percentages in maxReplicas refer to ``replicas``.
     """
     limit = limit_for_counting(subset.max_replicas, replicas, quirks)
     flight = _in_flight(spread, tuple(pods), old, agenda)
@@ -93,7 +94,7 @@ def _in_flight(
 
 
 def _creation_id(pod: SpreadPod) -> str:
-    """Return what a pod was written down as when it was created."""
+    """Return the id under which a pod's creation was recorded."""
     given = pod.injection
     return given.uid if given is not None and given.uid else pod.name
 
@@ -101,7 +102,7 @@ def _creation_id(pod: SpreadPod) -> str:
 def _still(
     entries: Mapping[str, int], timeout_ns: int, failure: tuple[str, str], agenda: Agenda
 ) -> Mapping[str, int]:
-    """Return the entries that may still come true; tell of the others."""
+    """Return the entries that have not expired; record an event for the others."""
     reason, expected = failure
     left: dict[str, int] = {}
     for name, since in entries.items():
@@ -121,7 +122,7 @@ def _missing(limit: int, flight: _InFlight, quirks: Quirks) -> int:
 
 
 def _missing_in_order(limit: int, flight: _InFlight) -> int:
-    """Count down and up again in the order of the list, and never below 0."""
+    """Count down and up again in list order, and never below 0."""
     missing = limit
     for name in flight.active:
         missing -= missing > 0

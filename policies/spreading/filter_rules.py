@@ -1,6 +1,6 @@
-"""What a label selector has to be like, in the words of who reads a target filter.
+"""Validation of a target filter's label selector, with upstream's error texts.
 
-The first requirement that is wrong is told of, with all that is wrong with it.
+Only the first invalid requirement is reported, with all of its errors.
 
 Source: LabelSelectorAsSelector in k8s.io/apimachinery pkg/apis/meta/v1/helpers.go, and
 NewRequirement in pkg/labels/selector.go.
@@ -19,7 +19,7 @@ _VALUES: Final = "values set must be empty for exists and does not exist"
 
 
 def selector_problem(labels: Mapping[str, str], expressions: Iterable[Expression]) -> str:
-    """Say what is wrong with a label selector; "" if nothing is."""
+    """Return why a label selector is invalid; "" if it is valid."""
     for key in sorted(labels):
         told = _told([*_key_faults(key), *_value_faults(key, (labels[key],))])
         if told:

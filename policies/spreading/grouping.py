@@ -1,11 +1,11 @@
-"""Which pods are of which version and which subset.
+"""Grouping of pods by version and subset.
 
-A pod's annotation says its subset. A pod without one is adopted: the subset that its node fits best
-becomes its own. Pods that no subset fits, or whose subset is no longer there, are of the fake
-subset.
+A pod's annotation names its subset. A pod without one is adopted: it is assigned to the subset that
+its node matches best. Pods that match no subset, or whose subset no longer exists, belong to the
+fake subset.
 
-What a subset has room for counts when pods are adopted, version by version: maxReplicas less the
-pods that say they are of it already.
+Adoption considers, version by version, how many pods each subset still lacks: maxReplicas less the
+pods whose annotation already names the subset.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
 (groupVersionedPods, groupPodBySubset, getAndUpdateSuitableSubsetName).
@@ -39,10 +39,10 @@ BySubset = Mapping[str, Sequence[SpreadPod]]
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Pods by version and subset, by subset, and the pods that have been adopted.
+    """Pods by version and subset, pods by subset, and the pods that have been adopted.
 
-    Adopted pods are grouped as they will be, with their annotation; ``adopted`` maps their names to
-    their subsets.
+    Adopted pods are grouped with the annotation that they will have; ``adopted`` maps their names
+    to their subsets.
     """
 
     versions: Mapping[str, BySubset]
@@ -52,7 +52,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What grouping reads besides pods: nodes by name, and how patches are compared."""
+    """The context of grouping besides pods: nodes by name, and the comparison of patches."""
 
     nodes: Mapping[str, Node]
     patched: Patched
@@ -74,7 +74,7 @@ def group(
     versions: dict[str, BySubset] = {}
     subsets: dict[str, list[SpreadPod]] = {}
     for version, pods in by_version.items():
-        left: Counter[str] | None = None  # which only strangers ask for
+        left: Counter[str] | None = None  # only computed if there are pods to adopt
         placed: dict[str, list[SpreadPod]] = {}
         for pod in pods:
             own = pod
@@ -94,7 +94,7 @@ def best_subset(
     around: Surroundings,
     left: Mapping[str, int],
 ) -> Subset | None:
-    """Return the subset that a pod fits best; the earlier of equals."""
+    """Return the subset that a pod matches best; the earlier of equals."""
     node = around.nodes.get(pod.node)
     if node is None:
         return None

@@ -1,13 +1,14 @@
-"""How many pods a subset may have: maxReplicas, absolute or a share of the workload's replicas.
+"""The limit of a subset: maxReplicas, absolute or a percentage of the workload's replicas.
 
     maxReplicas   of 10 replicas
     4             4
     "33%"         4      (rounded up)
     absent        no limit
 
-Source: k8s.io/apimachinery/pkg/util/intstr/intstr.go. Upstream has two readings of a text.
-GetScaledValueFromIntOrPercent, for counting, wants a number and one "%" behind it;
-GetValueFromIntOrPercent, for costs and validation, takes any "%" away and the rest for a share.
+Source: k8s.io/apimachinery/pkg/util/intstr/intstr.go. Upstream interprets a string in two ways.
+GetScaledValueFromIntOrPercent, for counting, requires a number followed by one "%";
+GetValueFromIntOrPercent, for costs and validation, removes every "%" and takes the rest as a
+percentage.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ class LimitError(ValueError):
 
 
 def limit_for_counting(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int | None:
-    """Return how many pods a subset may have; None for any number. Raises LimitError."""
+    """Return the maximum number of pods of a subset; None without limit. Raise MaxReplicasError."""
     return None if limit is None else _natural(scaled(limit, replicas, quirks), limit)
 
 
 def limit_for_costs(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int | None:
-    """Return how many pods of a subset are wanted; None for any number. Raises LimitError."""
+    """Return the wanted number of pods of a subset; None without limit. Raise MaxReplicasError."""
     if isinstance(limit, str) and NUMERIC_STRINGS in quirks:
         return _natural(share(limit, replicas), limit)
     return limit_for_counting(limit, replicas, quirks)
 
 
 def scaled(limit: int | str, replicas: int, quirks: Quirks) -> int:
-    """Return a maxReplicas as a number, which may be negative. Raises LimitError."""
+    """Return a maxReplicas as a number, which can be negative. Raise MaxReplicasError."""
     if isinstance(limit, int):
         return limit
     if limit.endswith("%"):
@@ -49,7 +50,7 @@ def scaled(limit: int | str, replicas: int, quirks: Quirks) -> int:
 
 
 def share(limit: int | str, replicas: int) -> int:
-    """Return a maxReplicas as a number, any text as a share. Raises LimitError."""
+    """Return a maxReplicas as a number, any string as a percentage. Raise MaxReplicasError."""
     if isinstance(limit, int):
         return limit
     return _part(_integer(limit.replace("%", ""), limit), replicas)

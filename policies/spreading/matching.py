@@ -1,8 +1,8 @@
-"""Which subset a pod that nobody has put into one fits best, judged by the node it runs on.
+"""The match between a subset and a pod without one, based on the node that the pod runs on.
 
-The node must be one that the pod could have been sent to as a member of the subset: all its taints
-are tolerated by the pod and the subset together, and if the subset requires nodes, the node is one
-of those that both require. Among the subsets that match, the higher score is the better one:
+The node must be eligible for the pod as a member of the subset: all of its taints are tolerated by
+the pod and the subset together, and if the subset requires nodes, the node matches what both
+require. Among the subsets that match, the one with the highest score is the best:
 
     100 · (sum of the weights of the preferred terms that match the node)
      10   if the subset has a patch, and the pod looks as if it had been applied
@@ -31,7 +31,7 @@ from policies.selectors import (
 from policies.spreading.model import Expression, NodeTerm, SpreadPod, Subset
 
 Patched = Callable[[SpreadPod, Subset], bool]
-"""Tells whether a subset's patch would change nothing about a pod but annotations."""
+"""Returns whether a subset's patch would change nothing about a pod but annotations."""
 
 _NEVER: Final = Requirement("", "In")
 _REMEMBERED: Final = 4096
@@ -40,7 +40,10 @@ _REMEMBERED: Final = 4096
 def match_score(
     pod: SpreadPod, node: Node, subset: Subset, left: int, patched: Patched
 ) -> int | None:
-    """Return how well ``pod`` on ``node`` fits a subset with room for ``left`` more; None: not."""
+    """Return how well ``pod`` on ``node`` matches a subset; None without a match.
+
+    ``remaining`` is how many pods the subset lacks.
+    """
     if not _could_be_there(pod, node, subset):
         return None
     preferred = sum(
@@ -73,7 +76,7 @@ def _accepts(term: NodeTerm, node: Node) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _compiled(term: NodeTerm) -> NodeSelectorTerm:
-    """Compile a term; one that makes no sense matches no node."""
+    """Compile a term; an invalid term matches no node."""
     try:
         return NodeSelectorTerm(
             labels=tuple(_requirement(node_requirement, each) for each in term.expressions),

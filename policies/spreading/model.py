@@ -1,8 +1,8 @@
-"""What the rules of a WorkloadSpread read: the WorkloadSpread, its status, pods and nodes.
+"""The WorkloadSpread model: the WorkloadSpread, its status, and its pods.
 
-Everything is immutable and made of ints and texts. Times are nanoseconds since the epoch; None is a
-time that was never written. Selectors are kept as they are written, since validation speaks of
-them; :mod:`policies.spreading.matching` compiles them.
+All values are immutable and consist of ints and strings. Times are nanoseconds since the epoch;
+None is a time that was never set. Selectors are kept as written, because validation reports them;
+:mod:`policies.workloadspread.pod_groups` compiles them.
 
 Source: openkruise/kruise apis/apps/v1beta1/workloadspread_types.go.
 """
@@ -27,18 +27,18 @@ UNLIMITED: Final = -1
 """``missing`` of a subset without maxReplicas."""
 
 VERSION_IGNORED: Final = "versionIgnored"
-"""The one version of workloads whose pods are not told apart by version."""
+"""The only version of workloads whose pods are not distinguished by version."""
 
 NO_PODS: Final[Mapping[str, int]] = MappingProxyType({})
 _NO_LABELS: Final[Labels] = MappingProxyType({})
 
 MaxReplicas = int | str | None
-"""An absolute number, a percentage as it is written, or no limit."""
+"""An absolute number, a percentage as written, or no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One expression of a node selector term, as it is written."""
+    """One expression of a node selector term, as written."""
 
     key: str
     operator: str
@@ -47,7 +47,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """A node selector term, as it is written: expressions on labels, and on fields."""
+    """A node selector term, as written: expressions on labels, and on fields."""
 
     expressions: tuple[Expression, ...] = ()
     fields: tuple[Expression, ...] = ()
@@ -86,9 +86,9 @@ class Subset:
 
 @dataclass(frozen=True, slots=True)
 class TargetFilter:
-    """Which pods of the target count, and where its number of replicas is written.
+    """Which pods of the target are counted, and the paths of its number of replicas.
 
-    ``selector`` is None if there is none; ``problem`` says why one that is there cannot be used.
+    ``selector`` is None without a selector, or if it is invalid; ``error`` is then the error.
     """
 
     selector: LabelSelector | None = None
@@ -98,7 +98,10 @@ class TargetFilter:
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """``scheduleStrategy.adaptive``; ``critical_seconds`` None: pods are not rescheduled."""
+    """``scheduleStrategy.adaptive``.
+
+    With ``reschedule_critical_seconds`` None, pods are not rescheduled.
+    """
 
     simulates: bool = True
     critical_seconds: int | None = None
@@ -113,17 +116,17 @@ class Strategy:
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether pods may be placed elsewhere than the order of subsets says."""
+        """Whether pods can be placed in another order than that of the subsets."""
         return self.type == "Adaptive"
 
     @property
     def simulates(self) -> bool:
-        """Whether a pod is to be tried on a subset's nodes first."""
+        """Whether scheduling on a subset's nodes is simulated first."""
         return self.is_adaptive and (self.adaptive is None or self.adaptive.simulates)
 
     @property
     def critical_seconds(self) -> int:
-        """After how many seconds an unschedulable pod goes; 0: never."""
+        """After how many seconds an unschedulable pod is deleted; 0: never."""
         if not self.is_adaptive or self.adaptive is None:
             return 0
         return self.adaptive.critical_seconds or 0
@@ -143,12 +146,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class SubsetStatus:
-    """What is known of a subset, in all or in one version.
+    """The status of a subset, in total or in one version.
 
-    ``replicas`` are its active pods. ``missing`` is how many it still lacks, 0 if it is full,
-    UNLIMITED if it has no limit. ``creating`` and ``deleting`` are pods that an admission webhook
-    let through and that nobody has seen come or go since; they map a name or an id to when that
-    was.
+    ``replicas`` is the number of active pods. ``missing`` is how many pods it lacks, 0 if it is
+    full, UNLIMITED without a limit. ``creating`` and ``deleting`` are pods that an admission
+    webhook allowed and whose creation or deletion has not been observed since; they map a name or
+    an id to the time of the admission.
     """
 
     name: str
@@ -174,8 +177,7 @@ class Status:
 class Spread:
     """A WorkloadSpread.
 
-    ``keeps_metadata``: what subsets' patches say of metadata is not for pods that are there
-    already.
+    With ``ignores_patch_metadata``, metadata of subsets' patches is not applied to existing pods.
     """
 
     namespace: str
@@ -199,9 +201,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What a pod's annotation says of the subset that it was put into.
+    """The subset of a pod, from the pod's annotation.
 
-    ``uid`` stands in for the name of a pod that had none yet; "" otherwise.
+    ``uid`` identifies a pod that had no name yet; "" otherwise.
     """
 
     spread: str
@@ -211,13 +213,13 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class SpreadPod:
-    """A pod, as far as spreading reads it.
+    """A pod, with the fields that spreading reads.
 
-    ``owners`` are the UIDs of all its owners, ``controller`` the one that manages it. ``node`` is
-    "" for a pod without one. ``ready_since`` counts only if the pod is ``ready``. ``restarts`` are
-    the most of any container, ``sidecar_restarts`` of any that restarts beside them.
-    ``unschedulable``: kube-scheduler has said so. ``node_terms`` are what it requires of nodes;
-    ``injection`` and ``deletion_cost`` what its annotations say.
+    ``owners`` are the UIDs of all its owners, ``controller`` is its controller reference. ``node``
+    is "" for a pod without one. ``ready_since`` counts only if the pod is ``ready``. ``restarts``
+    is the maximum over its containers, ``sidecar_restarts`` the maximum over its sidecars.
+    ``unschedulable`` is set by kube-scheduler. ``node_terms`` are its required node terms;
+    ``injection`` and ``deletion_cost`` come from its annotations.
     """
 
     namespace: str
@@ -242,10 +244,10 @@ class SpreadPod:
 
     @property
     def active(self) -> bool:
-        """Whether it has neither finished nor been told to go."""
+        """Whether it has neither finished nor is being deleted."""
         return not self.terminating and self.phase not in ("Succeeded", "Failed")
 
     def belongs_to(self, spread: Spread) -> bool:
-        """Return whether it has been put into some subset of ``spread``."""
+        """Return whether it has been put into a subset of ``spread``."""
         given = self.injection
         return given is not None and given.spread == spread.name and given.subset != ""

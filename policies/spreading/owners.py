@@ -1,8 +1,8 @@
-"""Which WorkloadSpread a new pod belongs to: the one whose target stands in its chain of owners.
+"""Lookup of a new pod's WorkloadSpread: the one whose target is in the pod's chain of owners.
 
-From the pod's controller the chain goes up through kinds that are known, from controller to
-controller, until one is the target. The first WorkloadSpread whose target and filter fit wins. If
-an owner is not there, the pod is refused, and its controller tries again.
+The chain starts at the pod's controller and follows controller references through known kinds until
+one is the target. The first WorkloadSpread whose target and filter match is used. If an owner does
+not exist, the pod is rejected, and its controller retries.
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (HandlePodCreation,
 isReferenceEqual) and utils.go (IsPodSelected).
@@ -21,19 +21,19 @@ from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
 
 
 class OwnerNotFoundError(LookupError):
-    """An owner in the chain is not there; the text names it."""
+    """An owner in the chain does not exist; the text names it."""
 
 
 class SelectionError(ValueError):
-    """A filter's selector cannot be used; the text says why."""
+    """A filter's selector is invalid; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """What is known of owners: the objects that were found, and the kinds that may be followed.
+    """The owners that were looked up, and the kinds that are followed.
 
-    An owner that is not among ``found`` is not there. Those in ``unread`` could not be read for
-    another reason: what depends on them is not decided by them.
+    An owner that is not in ``found`` does not exist. Those in ``unread`` could not be read for
+    another reason; they never match a target.
     """
 
     found: Mapping[Identity, Workload] = field(default_factory=dict)
@@ -42,9 +42,9 @@ class Owners:
 
 
 def supported(owner: Reference, whitelist: Whitelist) -> bool:
-    """Return whether an owner may be, or lead to, the target of a WorkloadSpread.
+    """Return whether an owner can be, or lead to, the target of a WorkloadSpread.
 
-    Raises ApiVersionError.
+    Raise ApiVersionError.
     """
     return whitelist.supports(owner.group, owner.kind)
 
@@ -52,7 +52,7 @@ def supported(owner: Reference, whitelist: Whitelist) -> bool:
 def refers_to(target: Reference, owner: Reference | None, owners: Owners) -> bool:
     """Return whether ``owner`` or a controller above it is ``target``.
 
-    Raises ApiVersionError, OwnerNotFoundError.
+    Raise ApiVersionError or OwnerNotFoundError.
     """
     seen: set[Identity] = set()
     while owner is not None:
@@ -71,7 +71,7 @@ def refers_to(target: Reference, owner: Reference | None, owners: Owners) -> boo
 
 
 def selects(wanted: TargetFilter | None, labels: Labels, quirks: Quirks) -> bool:
-    """Return whether a filter selects a new pod. Raises SelectionError."""
+    """Return whether a filter selects a new pod. Raise SelectionError."""
     if wanted is None:
         return True
     if wanted.problem:
@@ -84,9 +84,9 @@ def selects(wanted: TargetFilter | None, labels: Labels, quirks: Quirks) -> bool
 def spread_of(
     pod: SpreadPod, spreads: Iterable[Spread], owners: Owners, quirks: Quirks
 ) -> Spread | None:
-    """Find the WorkloadSpread, of those in its namespace, that a new pod belongs to.
+    """Return the WorkloadSpread that a new pod belongs to, of those in its namespace.
 
-    Raises OwnerNotFoundError.
+    Raise OwnerNotFoundError.
     """
     controller = pod.controller
     if not pod.active or controller is None or not _followed(controller, owners.whitelist):

@@ -1,6 +1,6 @@
-"""Numbers at dotted paths of an object: ``spec.replicas``, ``spec.groups.0.replicas``.
+"""Integers at dotted paths of an object: ``spec.replicas``, ``spec.groups.0.replicas``.
 
-A step into an object is a key, a step into an array an index.
+A step into an object is a key, a step into an array is an index.
 
 Source: openkruise/kruise pkg/util/workloadspread/utils.go (NestedField) and GetReplicasFromObject.
 """
@@ -15,16 +15,16 @@ _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class PathError(ValueError):
-    """A path leads nowhere, or to something that is no integer."""
+    """A path does not exist, or its value is not an integer."""
 
 
 def replicas_at(document: object, paths: Iterable[str]) -> int:
-    """Add up the integers at ``paths``; an empty path stands for 0. Raises PathError."""
+    """Add up the integers at ``paths``; an empty path counts as 0. Raise PathError."""
     return sum(nested_integer(document, path.split(".")) if path else 0 for path in paths)
 
 
 def nested_integer(document: object, steps: Sequence[str]) -> int:
-    """Return the integer that ``steps`` lead to. Raises PathError."""
+    """Return the integer at the path ``steps``. Raise PathError."""
     found = document
     for step in steps:
         found = _below(found, step)

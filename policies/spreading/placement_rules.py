@@ -1,4 +1,4 @@
-"""What the core API asks of node selector terms and tolerations, in its words.
+"""Validation of node selector terms and tolerations, with the error texts of the core API.
 
 Source: kubernetes/pkg/apis/core/validation/validation.go, v1.32 (ValidateNodeSelectorTerm,
 ValidatePreferredSchedulingTerms, ValidateTolerations), which openkruise/kruise calls.
@@ -26,7 +26,7 @@ _MOST_WEIGHT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that is broken: in which field, of what sort, and upstream's detail, which may be "".
+    """A validation error: the field, the type of the error, and upstream's detail, which can be "".
 
     ``field`` is written as in ``spec.subsets[0].name``.
     """
@@ -40,7 +40,7 @@ class Fault:
 
 
 def required_term_faults(term: NodeTerm, path: str) -> Iterator[Fault]:
-    """Check what a subset requires of nodes."""
+    """Validate the required node selector term of a subset."""
     yield from _term_faults(term, path)
     for index, expression in enumerate(term.expressions):
         for place, value in enumerate(expression.values):
@@ -49,7 +49,7 @@ def required_term_faults(term: NodeTerm, path: str) -> Iterator[Fault]:
 
 
 def preference_faults(preferences: Iterable[Preference], path: str) -> Iterator[Fault]:
-    """Check what a subset prefers; the values of labels are not looked at."""
+    """Validate the preferred terms of a subset; the values of labels are not checked."""
     for index, preference in enumerate(preferences):
         if not 0 < preference.weight <= _MOST_WEIGHT:
             yield Fault(f"{path}[{index}].weight", INVALID, "must be in the range 1-100")
@@ -57,7 +57,7 @@ def preference_faults(preferences: Iterable[Preference], path: str) -> Iterator[
 
 
 def toleration_faults(tolerations: Iterable[SubsetToleration], path: str) -> Iterator[Fault]:
-    """Check what a subset tolerates."""
+    """Validate the tolerations of a subset."""
     for index, each in enumerate(tolerations):
         yield from _toleration_faults(each, f"{path}[{index}]")
 

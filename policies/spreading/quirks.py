@@ -1,7 +1,7 @@
-"""Where OpenKruise behaves oddly, as data: what it does, what is done here instead, and why.
+"""Known oddities of OpenKruise, as data: upstream's behavior, the one here, and the reason.
 
-A rule that has a quirk asks whether the quirk is among those in force. ``UPSTREAM`` has all of
-them, ``FIXED`` none; docs/workloadspread.md shows this table.
+A rule with a quirk checks whether the quirk is enabled. ``UPSTREAM`` has all of them, ``FIXED``
+none; docs/workloadspread.md shows this table.
 
 Source: openkruise/kruise at 07169cf (after v1.9.0).
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """One oddity, in sentences for people."""
+    """One oddity, described for users."""
 
     name: str
     upstream: str
@@ -151,15 +151,15 @@ UPSTREAM: Final[Quirks] = frozenset(QUIRKS)
 FIXED: Final[Quirks] = frozenset()
 
 MODES: Final[Mapping[str, Quirks]] = MappingProxyType({"upstream": UPSTREAM, "fixed": FIXED})
-"""By the name that the command line has for them."""
+"""The quirks of each mode, by its command-line name."""
 
 
 class UnknownModeError(ValueError):
-    """There is no such mode; the text says which there are."""
+    """A mode is unknown; the text lists the known ones."""
 
 
 def quirks_of(mode: str) -> Quirks:
-    """Return the oddities that are followed in a mode. Raises UnknownModeError."""
+    """Return the quirks of a mode. Raise UnknownModeError."""
     if mode not in MODES:
         raise UnknownModeError(f"quirks: no mode {mode!r}; expected one of: {', '.join(MODES)}")
     return MODES[mode]

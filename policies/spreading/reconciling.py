@@ -1,9 +1,9 @@
-"""One look at a WorkloadSpread: what has to be written so that the world is as it says.
+"""Reconciliation of a WorkloadSpread: from the observed state to the writes that it requires.
 
-The shell gathers (:class:`~policies.spreading.targets.Target`), calls :func:`reconcile`, and then,
-in this order, adopts pods, writes costs, writes the status and deletes pods. It looks again a
-moment after ``look_again_ns``, for deadlines are strict, and at once, with a growing delay, if
-``failure`` says that something was not ready.
+The caller collects a :class:`~policies.workloadspread.targets.Target`, calls :func:`reconcile`, and
+then, in this order, adopts pods, writes costs, writes the status and deletes pods. It requeues the
+WorkloadSpread a moment after ``requeue_after_ns``, because deadlines are strict, and immediately,
+with backoff, if ``failure`` reports an error.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
 (syncWorkloadSpread, calculateWorkloadSpreadStatus).
@@ -35,7 +35,7 @@ _NO_PODS: BySubset = {}
 
 @dataclass(frozen=True, slots=True)
 class SpreadRules:
-    """What is followed: the kinds that are told apart by version, and the quirks in force."""
+    """The kinds that are distinguished by version, and the enabled quirks."""
 
     versioned_kinds: frozenset[str] = DEFAULT_VERSIONED_KINDS
     quirks: Quirks = FIXED
@@ -54,13 +54,14 @@ class Doomed:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one look at a WorkloadSpread comes to.
+    """The result of one reconciliation.
 
-    ``groups`` are the pods by version and subset; those adopted are to be annotated. ``costs`` are
-    by pod name, for active pods of kinds that heed them. ``newest`` is the newest version, None if
-    nobody asked for it. ``status`` is the whole new status, or the old one if nothing is to be
-    written. ``look_again_ns`` is how long to wait, None for ever. A ``failure`` says why the look
-    ended before the status; what there is then is still to be written.
+    ``groups`` are the pods by version and subset; adopted pods are to be annotated. ``costs`` are
+    by pod name, for active pods of kinds that support them. ``newest`` is the newest version, None
+    if it was not needed. ``status`` is the whole new status, or the old one if nothing is to be
+    written. ``requeue_after_ns`` is the delay until the next reconciliation, None without one.
+    ``failure`` is the error that ended the reconciliation before the status; the results up to it
+    are still to be written.
     """
 
     replicas: int = 0
@@ -76,7 +77,7 @@ class Outcome:
 
     @property
     def cost_changes(self) -> Mapping[str, str]:
-        """The costs that pods do not say already, as their annotations will."""
+        """The costs that differ from pods' annotations, as the new annotation values."""
         return {
             pod.name: str(self.costs[pod.name].value)
             for pods in self.groups.subsets.values()
@@ -92,7 +93,7 @@ def reconcile(
     now_ns: int,
     rules: SpreadRules = DEFAULT_SPREAD_RULES,
 ) -> Outcome:
-    """Look at a WorkloadSpread once."""
+    """Reconcile a WorkloadSpread."""
     nothing = Outcome(status=spread.status)
     if spread.target is None or spread.terminating:
         return nothing
@@ -132,7 +133,7 @@ def undeletable(spread: Spread, doomed: Doomed) -> Event:
 
 
 def _newest(spread: Spread, target: Target, rules: SpreadRules) -> str | None:
-    """Return the newest version, which is only asked for if there are costs to work out."""
+    """Return the newest version, which is only determined if there are costs to compute."""
     if spread.target is None or spread.target.kind not in COSTED_KINDS:
         return None
     sets = sorted(target.replica_sets, key=lambda each: each.identity.name)
@@ -141,7 +142,7 @@ def _newest(spread: Spread, target: Target, rules: SpreadRules) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Working out a status."""
+    """The computation of one status."""
 
     spread: Spread
     members: Members
@@ -149,7 +150,7 @@ class _Work:
     rules: SpreadRules
 
     def status(self, groups: Groups) -> tuple[Status, tuple[Doomed, ...]]:
-        """Return the whole status, and the pods that are given up."""
+        """Return the whole status, and the pods to delete."""
         spread = self.spread
         old = spread.status
         doomed: list[Doomed] = []
@@ -165,7 +166,7 @@ class _Work:
         return Status(spread.generation, subsets, versions), tuple(doomed)
 
     def _keeps(self, left: Iterable[SubsetStatus]) -> bool:
-        """Return whether a version without pods is still of interest."""
+        """Return whether a version without pods is kept."""
         remembers = CONDITION_LOST not in self.rules.quirks
         return any(
             each.creating or each.deleting or (remembers and is_closed(each)) for each in left
@@ -174,7 +175,7 @@ class _Work:
     def _subsets(
         self, pods: BySubset, old: Iterable[SubsetStatus], doomed: list[Doomed]
     ) -> tuple[SubsetStatus, ...]:
-        """Return the list of all subsets; empty if some subset's limit makes no sense."""
+        """Return the statuses of all subsets; empty if the limit of a subset is invalid."""
         known = {each.name: each for each in old}
         try:
             counted = [self._count(subset, pods, known) for subset in self.spread.subsets]

@@ -1,6 +1,6 @@
-"""Who refers to whom: a WorkloadSpread to its target, an object to its owners.
+"""References between objects: from a WorkloadSpread to its target, from an object to its owners.
 
-A group says what a kind is, a version only how it is written; so versions are never compared.
+A kind is identified by its group, regardless of its version; so versions are never compared.
 
 Sources: openkruise/kruise pkg/util/workloadspread/workloadspread.go (VerifyGroupKind), and
 ParseGroupVersion in k8s.io/apimachinery/pkg/runtime/schema.
@@ -29,7 +29,7 @@ TARGET_KINDS: Final[Mapping[str, frozenset[str]]] = {
     JOB: frozenset(("batch",)),
     STATEFUL_SET: frozenset((APPS, KRUISE)),
 }
-"""The groups of the kinds that any WorkloadSpread may target."""
+"""The groups of the kinds that any WorkloadSpread can target."""
 
 NATIVE_KINDS: Final[Mapping[str, frozenset[str]]] = {
     **TARGET_KINDS,
@@ -39,11 +39,11 @@ NATIVE_KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 class ApiVersionError(ValueError):
-    """A text is no ``apiVersion``; the message is upstream's."""
+    """A text is not a valid ``apiVersion``; the message is upstream's."""
 
 
 class Identity(NamedTuple):
-    """What tells one object of a namespace from the others."""
+    """The key of an object in its namespace."""
 
     group: str
     kind: str
@@ -52,7 +52,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to an object of the same namespace; ``uid`` is "" where none is given."""
+    """A reference to an object of the same namespace; ``uid`` is "" if it has none."""
 
     api_version: str
     kind: str
@@ -66,12 +66,12 @@ class Reference:
 
     @property
     def identity(self) -> Identity:
-        """What it refers to, whatever the version. Raises ApiVersionError."""
+        """The object's key, regardless of the version. Raises ApiVersionError."""
         return Identity(self.group, self.kind, self.name)
 
     @property
     def presumed(self) -> Identity:
-        """What it refers to; an ``apiVersion`` that is none stands for the core group."""
+        """The object's key; an invalid ``apiVersion`` counts as the core group."""
         try:
             return self.identity
         except ApiVersionError:
@@ -82,7 +82,7 @@ class Reference:
 
 
 def parse_group_version(api_version: str) -> tuple[str, str]:
-    """Take ``apps/v1`` apart; the core group is "" . Raises ApiVersionError."""
+    """Split ``apps/v1``; the core group is "". Raise ApiVersionError."""
     if api_version in ("", "/"):
         return "", ""
     group, slash, version = api_version.rpartition("/")

@@ -1,4 +1,4 @@
-"""A WorkloadSpread's target: its pods, and how many replicas it wants.
+"""The target of a WorkloadSpread: its pods and its replicas.
 
     kind                         replicas                        pods
     CloneSet, StatefulSet        spec.replicas                   those it owns
@@ -8,9 +8,9 @@
     any other                    its scale, or unknown (-1)      those it owns; if none, those its
                                                                  scale selects
 
-A path (of the WorkloadSpread's filter, or else of the whitelist) takes the place of the replicas.
-Neither a workload that is not there or on its way out (Jobs apart), nor one of 0 replicas (Jobs
-apart) has pods.
+A path, of the WorkloadSpread's filter or else of the whitelist, overrides the replicas. A workload
+that does not exist has no pods; nor has one that is terminating or has 0 replicas, unless it is a
+Job.
 
 Sources: openkruise/kruise pkg/util/controllerfinder, and getPodsForWorkloadSpread and
 filterWorkload in pkg/controller/workloadspread/workloadspread_controller.go; for the webhook,
@@ -41,15 +41,15 @@ UNKNOWN_REPLICAS: Final = -1
 
 
 class TargetError(ValueError):
-    """The target's pods or replicas cannot be found out; the text says why."""
+    """The target's pods or replicas cannot be determined; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What stands behind a target reference: all that has to be gathered for a reconcile.
+    """The objects of a target reference that a reconciliation reads.
 
-    ``workload`` is None if it is not there. ``replica_sets`` and ``pods`` are those of its
-    namespace; others than its own do no harm.
+    ``workload`` is None if it does not exist. ``replica_sets`` and ``pods`` are those of its
+    namespace; objects of other workloads are ignored.
     """
 
     workload: Workload | None = None
@@ -60,14 +60,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The pods to spread, by name, and the replicas that percentages are shares of."""
+    """The pods to spread, by name, and the replicas that percentages refer to."""
 
     pods: tuple[SpreadPod, ...] = ()
     replicas: int = 0
 
 
 def members(spread: Spread, target: Target, quirks: Quirks) -> Members:
-    """Find the pods and replicas that a reconcile reckons with. Raises TargetError."""
+    """Return the pods and replicas for a reconciliation. Raise TargetError."""
     found = _found(spread, target, quirks)
     if spread.target is None or target.workload is None:
         return found
@@ -82,9 +82,9 @@ def members(spread: Spread, target: Target, quirks: Quirks) -> Members:
 
 
 def replicas_for_webhook(spread: Spread, workload: Workload | None, whitelist: Whitelist) -> int:
-    """Return the replicas that the first counts of a version are shares of. Raises TargetError.
+    """Return the replicas that a version's initial percentages refer to. Raise TargetError.
 
-    They are looked up only if some subset's maxReplicas is a share; 0 otherwise.
+    They are determined only if the maxReplicas of a subset is a percentage; 0 otherwise.
     """
     reference = spread.target
     shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)

@@ -1,7 +1,7 @@
-"""What a WorkloadSpread has to be like, in upstream's words.
+"""Validation of a WorkloadSpread, with upstream's error texts.
 
-These are the rules of the webhook, beyond what the definition's schema asks for. They come in
-upstream's order; the first fault of a maxReplicas ends the look at subsets.
+These are the rules of the webhook beyond the schema of the CustomResourceDefinition, in upstream's
+order; the first invalid maxReplicas ends the validation of subsets.
 
 Source: openkruise/kruise pkg/webhook/workloadspread/validating/workloadspread_validation.go.
 """
@@ -40,7 +40,7 @@ _LONGEST_SECONDS: Final = 300 - 5
 _INT32: Final = 2**31 - 1
 
 PatchFaults = Callable[[int, str], Iterable[Fault]]
-"""Checks what the patch of the subset at a place makes of the target's pod template.
+"""Validates the patch of the subset at an index, applied to the target's pod template.
 
 It takes the patch's path, too.
 """
@@ -53,11 +53,11 @@ def validate(
     patch_faults: PatchFaults | None = None,
     old: Spread | None = None,
 ) -> tuple[Fault, ...]:
-    """Return all that is wrong with a WorkloadSpread.
+    """Return all errors of a WorkloadSpread.
 
-    ``others`` are those of its namespace; itself does no harm. Without ``patch_faults``, that is if
-    the target is not there, patches are not looked at. ``old`` is what it replaces, None for a new
-    one.
+    ``others`` are those of its namespace; they can include the WorkloadSpread itself. Without
+    ``patch_errors``, that is if the target does not exist, patches are not validated. ``old`` is
+    the object that it replaces, None for a new one.
     """
     faults = [
         *_target_faults(spread.target, whitelist),
@@ -71,7 +71,7 @@ def validate(
 
 
 def conflict_faults(spread: Spread, others: Iterable[Spread]) -> Iterator[Fault]:
-    """Check that no other WorkloadSpread has the same target; one is enough to be told."""
+    """Check that no other WorkloadSpread has the same target; report the first conflict."""
     for other in others:
         if other.name == spread.name or spread.target is None or other.target is None:
             continue
@@ -82,7 +82,7 @@ def conflict_faults(spread: Spread, others: Iterable[Spread]) -> Iterator[Fault]
 
 
 def update_faults(spread: Spread, old: Spread | None) -> Iterator[Fault]:
-    """Check that the target is still the same; only its version may change."""
+    """Check that the target is unchanged; only its version can change."""
     if old is None or old.target is None or spread.target is None:
         return
     if spread.target.presumed != old.target.presumed:
@@ -91,7 +91,7 @@ def update_faults(spread: Spread, old: Spread | None) -> Iterator[Fault]:
 
 
 def template_holder(spread: Spread, quirks: Quirks) -> Identity | None:
-    """Return the object whose pod template the patches are checked against, if it is there."""
+    """Return the object whose pod template the patches are validated against, if it is known."""
     target = spread.target
     if target is None or not _is_known(target):
         return None
@@ -170,7 +170,7 @@ def _placement_faults(subset: Subset, path: str) -> Iterator[Fault]:
 
 
 class _Limits:
-    """The limits of subsets, one after the other: all numbers, or shares of at most the whole."""
+    """The limits of subsets in order: all numbers, or percentages of at most 100% together."""
 
     def __init__(self, *, for_stateful_set: bool) -> None:
         self._for_stateful_set = for_stateful_set
@@ -179,11 +179,11 @@ class _Limits:
 
     @property
     def falls_short(self) -> bool:
-        """Whether they are shares of less than the whole."""
+        """Whether they are percentages of less than 100% together."""
         return self._type is str and self._sum < _WHOLE
 
     def add(self, limit: MaxReplicas) -> str:
-        """Add a limit, and say what is wrong with it; "" if nothing is."""
+        """Add a limit, and return its error; "" if it is valid."""
         if limit is None:
             return ""
         self._type = self._type or type(limit)

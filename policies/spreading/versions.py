@@ -1,8 +1,8 @@
-"""Versions: during a rollout each version of a workload is spread by itself.
+"""Versions of a workload: during a rollout each version is spread separately.
 
-A pod's version is the hash of its template, taken from its labels; a workload's newest version is
-that of the pods that it makes now. Only some kinds are told apart by version at all; everything
-else has the one version ``versionIgnored``.
+A pod's version is its template hash, from its labels; a workload's newest version is that of the
+pods that it creates now. Only some kinds are distinguished by version; all other pods have the
+version ``versionIgnored``.
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (GetPodVersion,
 GetWorkloadVersion, enableVersionedStatus).
@@ -22,11 +22,11 @@ REVISION_HASH: Final = "controller-revision-hash"
 
 
 class NewestUnknownError(LookupError):
-    """Which version of a workload is the newest cannot be said yet; the text says why."""
+    """The newest version of a workload cannot be determined yet; the text is the reason."""
 
 
 def versioned_kinds(names: Iterable[str]) -> frozenset[str]:
-    """Return kinds whose versions are told apart, in lower case; Deployments bring ReplicaSets."""
+    """Return the kinds with versions, in lower case; Deployments imply ReplicaSets."""
     kinds = frozenset(name.lower() for name in names)
     return kinds | {"replicaset"} if "deployment" in kinds else kinds
 
@@ -35,7 +35,7 @@ DEFAULT_VERSIONED_KINDS: Final = versioned_kinds(("deployment", "replicaset"))
 
 
 def pod_version(pod: SpreadPod, kinds: frozenset[str]) -> str:
-    """Return the version of a pod, which is told by its labels if its controller's kind counts."""
+    """Return the version of a pod, from its labels if its controller's kind has versions."""
     if pod.controller is None or pod.controller.kind.lower() not in kinds:
         return VERSION_IGNORED
     if TEMPLATE_HASH in pod.labels:
@@ -51,9 +51,9 @@ def newest_version(
     kinds: frozenset[str],
     quirks: Quirks,
 ) -> str:
-    """Return the version of the pods that a workload makes now; "" if it is not there.
+    """Return the version of the pods that a workload creates now; "" if it does not exist.
 
-    ``replica_sets`` are those of its namespace. Raises NewestUnknownError.
+    ``replica_sets`` are those of its namespace. Raise CurrentRevisionUnknownError.
     """
     if workload is None:
         return ""

@@ -1,15 +1,15 @@
-"""Which changes in the cluster are a reason to look at a WorkloadSpread again.
+"""Event predicates: which changes in the cluster enqueue a WorkloadSpread.
 
-    a pod comes or goes                          the WorkloadSpread of its annotation
+    a pod is created or deleted                  the WorkloadSpread of its annotation
     a pod stops being active, or changes version the same
-    a pod that may be adopted is on a node       the WorkloadSpread that targets its owner
-    a target comes or goes                       the WorkloadSpread that targets it
+    a pod that can be adopted is on a node       the WorkloadSpread that targets its owner
+    a target is created or deleted               the WorkloadSpread that targets it
     a target's replicas change                   the same
     a Deployment begins a rollout (its revision  the same
     changes), a CloneSet too
     a ReplicaSet, like the above                 also the one that targets its Deployment
 
-A WorkloadSpread that changes itself is always looked at.
+A change of the WorkloadSpread itself always enqueues it.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_event_handler.go.
 """
@@ -57,14 +57,14 @@ def watched_kinds(whitelist: Whitelist, quirks: Quirks) -> tuple[tuple[str, str]
 
 
 def spread_of_pod(pod: SpreadPod) -> str | None:
-    """Return the name of the WorkloadSpread that a pod coming or going concerns."""
+    """Return the name of the WorkloadSpread to enqueue when a pod is created or deleted."""
     return None if pod.injection is None else pod.injection.spread
 
 
 def pod_change_matters(
     old: SpreadPod, new: SpreadPod, kinds: frozenset[str], quirks: Quirks
 ) -> bool:
-    """Return whether a change of a pod concerns its WorkloadSpread."""
+    """Return whether an update of a pod enqueues its WorkloadSpread."""
     if old.active and not new.active:
         return True
     if pod_version(old, kinds) != pod_version(new, kinds):
@@ -74,9 +74,9 @@ def pod_change_matters(
 
 
 def awaits_adoption(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bool:
-    """Return whether a pod may be adopted now, and could not before; ``old`` None: it is new.
+    """Return whether a pod has become adoptable; ``old`` is None for a new pod.
 
-    It may be if it is on a node and of no subset yet.
+    A pod is adoptable if it is on a node and has no subset yet.
     """
     was_waiting = old is None or old.node == ""
     return (
@@ -91,7 +91,7 @@ def awaits_adoption(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bo
 def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread | None:
     """Return the WorkloadSpread that targets a workload, or the Deployment of a ReplicaSet.
 
-    ``spreads`` are those of its namespace; the first one counts.
+    ``spreads`` are those of its namespace; the first match is returned.
     """
     wanted = {workload.identity}
     owner = workload.controller
@@ -114,9 +114,9 @@ def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread 
 
 
 def workload_arrival_matters(workload: Workload) -> bool:
-    """Return whether a workload that comes or goes concerns its WorkloadSpread.
+    """Return whether the creation or deletion of a workload enqueues its WorkloadSpread.
 
-    One of a whitelisted kind does not: its pods and its replicas will tell.
+    A whitelisted kind does not: its pods and its replicas enqueue it.
     """
     return workload.identity.group in TARGET_KINDS.get(workload.identity.kind, ())
 
@@ -124,7 +124,7 @@ def workload_arrival_matters(workload: Workload) -> bool:
 def workload_change_matters(
     old: Workload, new: Workload, whitelist: Whitelist = NO_WHITELIST
 ) -> bool:
-    """Return whether a change of a workload concerns its WorkloadSpread."""
+    """Return whether an update of a workload enqueues its WorkloadSpread."""
     if _replicas(old, whitelist) != _replicas(new, whitelist):
         return True
     match new.identity[:2]:

@@ -1,8 +1,7 @@
-"""What WorkloadSpreads target and what pods belong to, and the kinds that may be targeted.
+"""Workloads that WorkloadSpreads target or that own pods, and the kinds that can be targeted.
 
-Besides the kinds that everyone knows, OpenKruise's configuration may allow others (the whitelist),
-with a path to their number of replicas and with kinds of objects that stand between them and their
-pods.
+Besides the built-in kinds, OpenKruise's configuration can allow others (the whitelist), with a path
+to their number of replicas and with the kinds of objects between them and their pods.
 
 Sources: openkruise/kruise pkg/util/configuration, pkg/util/workloadspread/workloadspread.go
 (matchReference, initializeWorkloadsInWhiteList).
@@ -23,7 +22,7 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a kind's scale subresource says of an object; ``selector`` None if it has none."""
+    """The scale subresource of an object; ``selector`` is None if it has none."""
 
     replicas: int
     selector: LabelSelector | None = None
@@ -31,13 +30,13 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """An object that a WorkloadSpread targets, or that stands between it and its pods.
+    """An object that a WorkloadSpread targets, or an owner between it and its pods.
 
-    ``replicas`` is spec.replicas, ``parallelism`` that of a Job; both are 1 where they are absent.
-    ``template`` is the pod template as JSON without what is empty, so that equal templates are
-    equal. ``update_revision`` and ``current_revision`` are those of a CloneSet's status,
-    ``deployment_revision`` the annotation of that name. ``scale`` is None for a kind without the
-    subresource. ``document`` is the whole object as JSON: paths are looked up in it.
+    ``replicas`` is spec.replicas, ``parallelism`` that of a Job; both default to 1. ``template`` is
+    the pod template as JSON without empty values, so that equal templates compare equal.
+    ``update_revision`` and ``current_revision`` are those of a CloneSet's status,
+    ``deployment_revision`` is the annotation of that name. ``scale`` is None for a kind without the
+    subresource. ``document`` is the whole object as JSON, for the lookup of paths.
     """
 
     identity: Identity
@@ -61,13 +60,13 @@ class Workload:
 
     @property
     def key(self) -> str:
-        """``Kind namespace/name``, for people."""
+        """``Kind namespace/name``, for display."""
         return f"{self.identity.kind} {self.namespace}/{self.identity.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedKind:
-    """A kind of the whitelist. ``below`` are the groups and kinds between it and its pods."""
+    """A kind of the whitelist; ``intermediate_kinds`` are the kinds between it and its pods."""
 
     group: str
     version: str
@@ -78,22 +77,22 @@ class AllowedKind:
 
 @dataclass(frozen=True, slots=True)
 class Whitelist:
-    """The kinds that may be targeted besides those that everyone knows."""
+    """The kinds that can be targeted besides the built-in ones."""
 
     kinds: tuple[AllowedKind, ...] = ()
 
     def supports(self, group: str, kind: str) -> bool:
-        """Return whether an owner of this kind may lead from a pod to a target."""
+        """Return whether an owner of this kind can lead from a pod to a target."""
         return group in TARGET_KINDS.get(kind, ()) or any(
             (group, kind) in ((each.group, each.kind), *each.below) for each in self.kinds
         )
 
     def targets(self, group: str, kind: str) -> bool:
-        """Return whether the list itself allows a target of this kind."""
+        """Return whether the whitelist allows a target of this kind."""
         return any((each.group, each.kind) == (group, kind) for each in self.kinds)
 
     def replicas_path(self, group: str, kind: str) -> str | None:
-        """Return where a kind's replicas are written; None if the list does not have the kind."""
+        """Return the path of a kind's replicas; None if the kind is not in the whitelist."""
         return next(
             (each.replicas_path for each in self.kinds if (each.group, each.kind) == (group, kind)),
             None,
@@ -102,7 +101,7 @@ class Whitelist:
     def path_for_controller(
         self, group: str, version: str, kind: str, quirks: Quirks
     ) -> str | None:
-        """Return the same, as the controller finds it."""
+        """Return the path of a kind's replicas, as the controller looks it up."""
         if WHITELIST_VERSION not in quirks:
             return self.replicas_path(group, kind)
         return next(

@@ -1,8 +1,9 @@
-"""The engine on columns: the same decisions as :mod:`policies.reference`, on all nodes at once.
+"""The vectorized engine: decisions equal to the reference engine's, on columns of all nodes.
 
-:class:`Vectorized` keeps the columns of one cluster and decides on them. Most rows are decided
-together; what needs a closer look goes to the reference engine's own functions, row by row, and a
-pod that the columns cannot be asked about goes to the reference engine altogether.
+:class:`VectorizedEngine` keeps the columns of one cluster and decides on them. Most rows are
+evaluated together. Rows that need more than the columns hold are evaluated one by one with the
+reference engine's own functions, and a pod that the columns cannot represent is left to the
+reference engine altogether.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a question starts from, and what its answer is made of.
+"""The framework of filters on columns, as filtering/framework.py is that of filters on nodes.
 
-An :class:`Asked` is one pod put to the columns. Each filter of kube-scheduler has a twin here that
-turns it into a :class:`Constraint`, which judges all rows of a view at once, and gives a
-:class:`Footing` for the dry run: where the pod stands while others are put back, depth by depth.
+A :class:`FilterInput` is one pod and the columns of a cluster. Each filter of kube-scheduler has a
+:class:`VectorizedFilter` here, which has :class:`Constraint`s. A constraint evaluates all rows of a
+view at once, and returns a :class:`ConstraintState` for the dry run, which tracks whether the pod
+fits while other pods are added back, depth by depth.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from policies.vectorized.view import Rows, View
 
 @dataclass(frozen=True)
 class Asked:
-    """A pod, and the cluster it is put to.
+    """A pod, and the cluster that it is evaluated on.
 
-    ``snapshot`` is the one that the columns show, or the same without the pods that ``absent``
-    marks (depth, width of the columns).
+    ``snapshot`` is that of the columns, or the same without the pods that ``absent`` marks (depth,
+    width of the columns).
     """
 
     pod: Pod
@@ -38,16 +39,16 @@ class Asked:
 
     @cached_property
     def everything(self) -> View:
-        """All rows with all their pods."""
+        """The view of all rows with all their pods."""
         return self.view(slice(None))
 
     def view(self, rows: Rows) -> View:
-        """Look at some rows with all their pods."""
+        """Return a view of some rows with all their pods."""
         return View(self.columns, rows, absent=self.absent)
 
     @cached_property
     def beside(self) -> Mapping[int, tuple[Pod, ...]]:
-        """The pods promised to a row that the pod has to fit beside, by row."""
+        """The nominated pods of a row that the pod has to fit beside, by row."""
         columns, found = self.columns, {}
         for name in columns.nominating:
             row = columns.index[name]
@@ -61,36 +62,36 @@ class Asked:
 
 
 class Footing(Protocol):
-    """How a constraint stands on the rows of a view while pods that went are put back."""
+    """The state of a constraint on the rows of a view while removed pods are added back."""
 
     def allows(self, depth: int) -> Bools:
-        """Tell for each row whether the pod still fits with its pod at ``depth`` put back."""
+        """Return for each row whether the pod still fits with the pod at ``depth`` added back."""
         ...
 
     def put_back(self, depth: int, where: Bools) -> None:
-        """Put the pods at ``depth`` back on the rows ``where``."""
+        """Add the pods at ``depth`` back on the rows ``where``."""
         ...
 
 
 class Constraint(Protocol):
-    """One filter of kube-scheduler, for one pod, on rows of columns."""
+    """One filter of kube-scheduler, for one pod, on the rows of a view."""
 
     def judge(self, view: View, verdicts: Verdicts) -> None:
         """Refuse the rows that the pod does not fit."""
         ...
 
     def footing(self, view: View) -> Footing | None:
-        """Return the footing on rows that fit; None if nothing that is put back can matter."""
+        """Return the state on rows that fit; None if pods that are added back cannot matter."""
         ...
 
 
 @dataclass(frozen=True)
 class Twin:
-    """What a filter comes to on columns.
+    """A filter on columns.
 
-    ``by_hand`` are rows that have to be judged one by one on its account. With
-    ``reads_other_pods``, so have those with pods promised to them: it has to hold with these pods
-    and without, and neither follows from the other.
+    ``reference_rows`` have to be evaluated one by one, by the reference engine's functions. With
+    ``reads_other_pods`` so have the rows with nominated pods: the filter has to pass with these
+    pods and without them, and neither implies the other.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -100,7 +101,7 @@ class Twin:
 
 @runtime_checkable
 class Counted(Protocol):
-    """A constraint that took the whole cluster to count."""
+    """A constraint with counts over the whole cluster."""
 
     @property
     def name(self) -> str:
@@ -108,21 +109,21 @@ class Counted(Protocol):
         ...
 
     def check(self) -> Check:
-        """Return the same constraint as the reference engine has it, counts and all."""
+        """Return the same constraint as the reference engine's filter plugin, with its counts."""
         ...
 
 
 @dataclass(frozen=True)
 class NodeConstraint:
-    """A constraint that reads only the nodes' own facts; ``refused`` is by row of the columns."""
+    """A constraint that reads only node properties; ``refused`` is by row of the columns."""
 
     refused: Bools
     rejection: Rejection
 
     def judge(self, view: View, verdicts: Verdicts) -> None:
-        """Refuse what is refused."""
+        """Refuse the rows in ``refused``."""
         verdicts.refuse(view.marks(self.refused), self.rejection)
 
     def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
-        """Return nothing: pods are not looked at."""
+        """Return None: pods do not matter."""
         return

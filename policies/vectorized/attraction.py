@@ -1,8 +1,8 @@
 """InterPodAffinity on columns.
 
-Putting a pod back can only break the rules about pods that keep away. It cannot break affinity: a
-pod that counts for it counts in every domain of its node. So the dry run bars the pods that repel
-or are repelled, and asks about affinity once.
+Adding a pod back can only violate anti-affinity. It cannot violate affinity: a pod that counts for
+affinity counts in every domain of its node. So the dry run marks the pods that repel the preemptor
+or that it repels as conflicting, and evaluates affinity once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from policies.vectorized.view import View
 
 
 def affinity(each: InterPodAffinity, asked: Asked) -> Twin:
-    """Twin of InterPodAffinity."""
+    """Return the vectorized InterPodAffinity."""
     pod, namespaces = asked.pod, asked.snapshot.namespaces
     repelled = _repelled(asked)
     if not pod.affinity and not pod.anti_affinity and not any(t.counts.any() for t in repelled):
@@ -68,7 +68,7 @@ class _Affinity:
         return Barred(barred) if barred.any() else None
 
     def check(self) -> Check:
-        """Return the same constraint as the reference engine has it."""
+        """Return the same constraint as the reference engine's filter plugin."""
         return inter_pod_affinity.counted_check(
             self.asked.pod,
             self.asked.snapshot.namespaces,
@@ -85,7 +85,7 @@ class _Affinity:
             everywhere &= each.labelled(view)
             here = each.here(view)
             found &= here > 0
-            # What is left in all domains: all that counted, less what is away in the row's own.
+            # The count left in all domains: the total, less the removed pods of the own domain.
             gone = each.counts.take(view.of_nodes(each.topology.domains)) - here
             anywhere |= each.counts.sum() - np.where(each.labelled(view), gone, 0) > 0
         return everywhere & (found | (~anywhere if self.attracts_itself else False))

@@ -1,9 +1,9 @@
-"""Which potential victims break a disruption budget, for all rows at once.
+"""The PDB violations of a dry run, for all rows at once.
 
-As in :func:`policies.preemption.group_by_budget`: down each row, each pod is charged to the budgets
-that cover it, in their order, against counters that start at none and may reach what the budget
-allows. There is a counter for each pair of a row and a budget; where these would be too many, some
-rows are done after the others.
+As in :func:`policies.preemption.victim_selection.split_by_pdb_violation`: along each row, each pod
+is counted against the budgets that cover it, in their order, with counters that start at 0 and may
+reach what the budget allows. There is a counter for each pair of a row and a budget; if these are
+too many, the rows are processed in several groups.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from policies.upstream import BudgetAfterViolation, Release
 from policies.vectorized.view import View
 
 COUNTERS = 2**21
-"""How many counters are had at once: 8 MiB of them."""
+"""The maximum number of counters at once: 8 MiB of them."""
 
 
 @dataclass(frozen=True)
 class _Charges:
-    """Covered pods by depth: where each stands, and the budgets that it is charged to.
+    """Covered pods by depth: the position of each, and the budgets that count it.
 
-    ``budgets`` is (budgets of a pod, pods), in the order of charging; -1 stands for none.
+    ``budgets`` is (budgets of a pod, pods), in the order of counting; -1 means none.
     """
 
     depths: Ints
@@ -35,7 +35,7 @@ class _Charges:
 
 
 def violating(view: View, potential: Bools, release: Release, counters: int = COUNTERS) -> Bools:
-    """Tell which of the ``potential`` victims break a budget; both are (depth, rows)."""
+    """Return which of the ``potential`` victims are PDB violations; both are (depth, rows)."""
     breaks = np.zeros(potential.shape, np.bool_)
     charges = _charges(view, potential)
     rows_at_once = max(counters // max(len(view.columns.budgets.allowed), 1), 1)
@@ -47,7 +47,7 @@ def violating(view: View, potential: Bools, release: Release, counters: int = CO
 
 
 def _charge(charges: _Charges, breaks: Bools, some: slice, allowed: Ints, release: Release) -> None:
-    """Charge the pods on ``some`` rows and mark those that overdraw a budget in ``breaks``."""
+    """Count the pods on the rows ``some`` and mark PDB violations in ``breaks``."""
     ends_at_violation = release.budget_after_violation is BudgetAfterViolation.SPARED
     inside = (charges.rows >= some.start) & (charges.rows < some.stop)
     depths, rows, budgets = charges.depths, charges.rows, charges.budgets
@@ -78,7 +78,7 @@ def _charges(view: View, potential: Bools) -> _Charges:
 
 
 def _spare_disrupted(budgets: Ints, view: View, depths: Ints, rows: Ints) -> None:
-    """Take out the charges for pods whose eviction a budget has been charged with already."""
+    """Remove the pods from ``budgets`` whose eviction a budget has already counted."""
     disrupted = view.columns.budgets.disrupted
     if not disrupted:
         return

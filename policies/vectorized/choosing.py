@@ -1,6 +1,6 @@
-"""The best candidates of a dry run, by the policy's order.
+"""The best candidates of a dry run, by the policy's order (pickOneNodeForPreemption).
 
-Criteria are asked one after another, each only of the rows that are still level.
+Criteria are evaluated one after another, each only on the rows that are still equal.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 
 
 class Candidates(Mapping[str, Candidate]):
-    """The candidates of a decision, each put together when someone asks for it.
+    """The candidates of a decision, each built on access.
 
-    ``others`` are those that were worked out one by one. Nothing here looks at the columns, which
-    go on changing.
+    ``others`` are those of the rows evaluated one by one. The instance holds no reference to the
+    columns, because they change later.
     """
 
     def __init__(self, run: DryRun, others: Mapping[str, Candidate]) -> None:
@@ -40,13 +40,13 @@ class Candidates(Mapping[str, Candidate]):
     def best(self, run: DryRun, order: Order[Candidate]) -> list[Candidate]:
         """Return the best two by ``order``, or as many as there are.
 
-        ``run`` is the dry run that they come from, and its columns must not have changed.
+        ``run`` is the dry run that produced them; its columns must not have changed since.
         """
         found = [self._at(place) for place in self._best_two(run, order)]
         return order.sort([*found, *self._others.values()])[:2]
 
     def _best_two(self, run: DryRun, order: Order[Candidate]) -> list[int]:
-        """Narrow the rows down until one is left, and then those it was level with last."""
+        """Narrow the rows down to one, then those that equalled it until the last criterion."""
         level = np.arange(len(self._rows))
         winner: list[int] = []
         for criterion in order.criteria:
@@ -104,7 +104,7 @@ def _violations(run: DryRun, level: Ints) -> Ints:
 
 
 def _first_priority(run: DryRun, level: Ints) -> Ints:
-    # Victims stand by importance, so the first one has the highest priority.
+    # Victims are sorted by importance, so the first one has the highest priority.
     priorities, victims = _of_victims(run, level)
     highest: Ints = np.where(victims, priorities, _LOWEST).max(axis=0)
     return highest
@@ -143,4 +143,4 @@ _KEYS: Mapping[str, Callable[[DryRun, Ints], Ints]] = dict(
         strict=True,
     )
 )
-"""The criteria of :data:`policies.policy.CANDIDATE_CRITERIA`, in its order, on columns."""
+"""The criteria of :data:`policies.preemption.policy.CANDIDATE_CRITERIA`, in order, on columns."""

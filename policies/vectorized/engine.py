@@ -1,9 +1,10 @@
-"""The engine on columns: the same decisions as :mod:`policies.reference`, on all nodes at once.
+"""The vectorized engine: decisions equal to the reference engine's, on columns of all nodes.
 
-Most rows are decided together. A row that the columns cannot speak for (see
-:class:`policies.columns.Columns`), or on which two passes would be needed because of nominated
-pods, goes to the reference engine's own functions and joins the others in the end. A pod or a
-filter that has no twin here goes to the reference engine altogether.
+Most rows are evaluated together. A row that the columns cannot represent (see
+:class:`policies.preemption.columns.ClusterColumns`), or that needs two passes because of nominated
+pods, is evaluated by the reference engine's own functions, and its result is merged with the
+others. A pod or a filter without a vectorized implementation is left to the reference engine
+altogether.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MANY = 4
 
 @dataclass(frozen=True)
 class _Known:
-    """The names asked about and their rows; in ``order`` they are listed."""
+    """The requested names and their rows; ``order`` has the same names in the order of results."""
 
     names: Sequence[str]
     rows: Rows
@@ -47,7 +48,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Filtered:
-    """What filtering found on ``rows``."""
+    """The result of filtering ``rows``."""
 
     rows: Rows
     codes: Codes
@@ -63,9 +64,12 @@ class Vectorized:
         self._told = self._columns.snapshot
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
-        """Bring the columns up to ``snapshot``; see :meth:`policies.engine.Engine.follow`."""
+        """Update the columns to ``snapshot``.
+
+        See :meth:`policies.preemption.engine.Engine.follow`.
+        """
         told, self._told = self._told, snapshot
-        # A question about another snapshot has brought the columns to that one.
+        # A decision about another snapshot has updated the columns to that one.
         is_there_still = self._columns.snapshot is told
         self._columns.follow(snapshot, changed if is_there_still else None)
 
@@ -76,7 +80,7 @@ class Vectorized:
         among: Collection[str] | None = None,
         patience: Patience = endless,
     ) -> FilterDecision:
-        """Do as :func:`policies.reference.filter_nodes`."""
+        """Do the same as :func:`policies.preemption.reference_engine.filter_nodes`."""
         return self._filter(pod, snapshot, self._known(snapshot, among), patience)
 
     def filter_leniently(
@@ -86,7 +90,11 @@ class Vectorized:
         among: Collection[str],
         patience: Patience = endless,
     ) -> FilterDecision:
-        """Do as :func:`policies.reference.filter_leniently`."""
+        """Filter nodes that have departing pods.
+
+        It does the same as
+        :func:`policies.preemption.reference_engine.filter_with_terminating_pods`.
+        """
         known = self._known(snapshot, among)
         leaving = self._leaving(_EVERY_ROW if reach_far(pod, snapshot) else known.rows)
         if not leaving:
@@ -111,7 +119,7 @@ class Vectorized:
         among: Collection[str] | None = None,
         patience: Patience = endless,
     ) -> PreemptionDecision:
-        """Do as :func:`policies.reference.preempt`."""
+        """Do the same as :func:`policies.preemption.reference_engine.preempt`."""
         known = self._known(snapshot, among)
         asked = self._ask(pod, snapshot) if snapshot.nodes else None
         if asked is None:
@@ -125,7 +133,7 @@ class Vectorized:
         return self._decided(asked, filtered, rows, asked.tried(rows, patience))
 
     def _known(self, snapshot: Snapshot, among: Collection[str] | None) -> _Known:
-        """Find those of the names that are known; all there are for None."""
+        """Return the rows of the names that are known; all rows for None."""
         self._columns.follow(snapshot)
         if among is None:
             return _Known(tuple(self._columns.names), _EVERY_ROW, tuple(snapshot.nodes))
@@ -133,7 +141,7 @@ class Vectorized:
         return _Known(names, rows, names)
 
     def _leaving(self, rows: Rows) -> list[str]:
-        """Name those of ``rows`` where pods are on their way out."""
+        """Return the names of those of ``rows`` that have departing pods."""
         columns = self._columns
         if not columns.departing:
             return []
@@ -165,7 +173,7 @@ class Vectorized:
         return _Filtered(known.rows, codes, decision)
 
     def _failure(self, asked: Question, filtered: _Filtered) -> str:
-        """Return the event's first sentence, which counts why filtering refused each node."""
+        """Return the event's first sentence, which counts the reasons of filtering."""
         counts = count_reasons(filtered.codes, asked.rejections)
         return wording.unfit(len(filtered.codes), None, counts, self.rules.release)
 
@@ -230,7 +238,7 @@ def _departing_on(columns: Columns, names: Collection[str]) -> Bools:
 
 
 def _judged(asked: Question, rows: Rows, patience: Patience) -> Codes:
-    """Judge some rows; where these are many, all are judged, which spares copying."""
+    """Evaluate some rows; if these are many, evaluate all, which avoids a copy."""
     width = len(asked.by_hand)
     if isinstance(rows, slice) or len(rows) * _MANY < width:
         return asked.filtered(asked.asked.view(rows), patience)
@@ -238,7 +246,7 @@ def _judged(asked: Question, rows: Rows, patience: Patience) -> Codes:
 
 
 def _feasible(known: _Known, codes: Codes) -> Sequence[str]:
-    """Return the names that fit in the order in which they are listed."""
+    """Return the names that fit, in the order of results."""
     refused = int(np.count_nonzero(codes))
     if refused == 0:
         return known.order
@@ -261,7 +269,7 @@ def _potential(asked: Question, filtered: _Filtered, given: Collection[str] | No
 
 
 def _why_not(asked: Question, filtered: _Filtered, tried: Tried) -> Codes:
-    """Say of each row that is no candidate why: what the dry run said, or filtering before it."""
+    """Return the status of each row that is no candidate: of the dry run, or else of filtering."""
     feasible = asked.rejections.code(FEASIBLE)
     codes = np.zeros(len(tried.codes), np.int32)
     codes[filtered.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)

@@ -1,7 +1,7 @@
-"""One pod put to the columns: filtered, and tried in a dry run.
+"""The evaluation of one pod on the columns: filtering and a dry run (preemption.Evaluator).
 
-A row that the columns cannot speak for, or that has to be judged with and without the pods promised
-to it, is judged *by hand*: by the reference engine's own functions, one row at a time.
+A row that the columns cannot represent, or that has to be evaluated with and without its nominated
+pods, is a *reference row*: the reference engine's own functions evaluate it, one row at a time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _COUNTING = (PodTopologySpread, InterPodAffinity)
 
 @dataclass(frozen=True)
 class _Ready:
-    """A filter that has been prepared already."""
+    """A filter that was prepared already."""
 
     name: str
     check: Check | None
@@ -63,7 +63,7 @@ class _Ready:
 
 @dataclass(frozen=True)
 class Tried:
-    """What a dry run found, by row of the columns: why not (0: nothing said), and candidates.
+    """The result of a dry run, by row of the columns: status codes (0: none), and candidates.
 
     ``best`` are the best two of these, or as many as there are; ``untried`` rows were left out.
     """
@@ -77,7 +77,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Limits:
-    """The only rows that are looked at (None: all), and the filters that say so."""
+    """The only rows to evaluate (None: all), and the filters that limit them."""
 
     rows: Bools | None = None
     by: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Question:
-    """A pod and its constraints; ``by_hand`` marks rows of the columns."""
+    """A pod and its constraints; ``reference_rows`` marks rows of the columns."""
 
     asked: Asked
     rules: Rules
@@ -95,9 +95,9 @@ class Question:
     rejections: Rejections = field(default_factory=Rejections)
 
     def filtered(self, view: View, patience: Patience) -> Codes:
-        """Say of each row of ``view`` why the pod does not fit it, or FITS.
+        """Return for each row of ``view`` the status code of the pod, or FITS.
 
-        Raises OutOfTimeError where ``patience`` ends.
+        Raise DeadlineExceededError if ``has_time_left`` returns false.
         """
         verdicts = Verdicts(self.rejections, len(view))
         if self.limits.rows is not None:
@@ -114,9 +114,9 @@ class Question:
         return verdicts.codes
 
     def tried(self, rows: Bools, patience: Patience) -> Tried:
-        """Find on the rows marked, of the columns, who would have to go, or why that won't help.
+        """Find the victims on the marked rows of the columns, or why preemption cannot help there.
 
-        Where ``patience`` ends, no more rows are judged by hand.
+        When ``has_time_left`` returns false, no more reference rows are evaluated.
         """
         view = self.asked.view(rows_where(rows & ~self.by_hand))
         run = dry_run(self.asked, self.constraints, view, self.rejections)
@@ -149,7 +149,7 @@ class Question:
 
     @cached_property
     def _pipeline(self) -> Pipeline:
-        """The reference engine's filters, with the counts that the columns have made already."""
+        """The reference engine's filters, with the counts that the columns already have."""
         pod, snapshot, release = self.asked.pod, self.asked.snapshot, self.rules.release
         counted = {
             each.name: each.check() for each in self.constraints if isinstance(each, Counted)
@@ -166,10 +166,10 @@ class Question:
 
 
 def question(asked: Asked, rules: Rules) -> Question | None:
-    """Put a pod to the columns; None if it has to be put to the reference engine instead.
+    """Return the evaluation of a pod on the columns; None if that is left to the reference engine.
 
-    That is a pod whose amounts don't fit 64 bits, or that contradicts itself, or that a filter
-    without a twin has something to say about.
+    That is a pod whose amounts do not fit 64 bits, that contradicts itself, or that a filter
+    without a vectorized implementation applies to.
     """
     limits = _limits(asked, rules) if is_regular(asked.pod.requests) else None
     if limits is None:
@@ -190,7 +190,7 @@ def question(asked: Asked, rules: Rules) -> Question | None:
 
 
 def twin(each: Filter, asked: Asked) -> Twin | None:
-    """Return what a filter comes to on columns; None if it is one of others, or refuses the pod."""
+    """Return the vectorized filter; None if there is none, or if the filter refuses the pod."""
     match each:
         case NodeAffinity():
             return standing.node_labels(each, asked)
@@ -215,11 +215,11 @@ _TWINS: Mapping[type[Filter], Callable[[Filter, Asked], Twin | None]] = {
     VolumeZone: storing.by_node,
     DynamicResources: storing.by_node,
 }
-"""The twins of filters that have no settings."""
+"""The vectorized filters of filters without settings."""
 
 
 def _limits(asked: Asked, rules: Rules) -> Limits | None:
-    """Ask the filters that know nodes by name; None if they contradict the pod."""
+    """Return the limits of the filters on node names; None if they contradict the pod."""
     limits = Limits()
     for each in rules.filters:
         if not isinstance(each, NodeName | NodeAffinity):

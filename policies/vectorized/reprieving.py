@@ -1,8 +1,9 @@
-"""The dry run on all rows at once.
+"""The dry run on all rows at once (DryRunPreemption).
 
-As in :func:`policies.preemption.select_victims`: every pod of lower priority goes, the rows that
-the pod fits then are candidates, and down each of them pods are put back where the pod still fits,
-first those whose eviction breaks a budget. One step treats the pods of one depth on all rows.
+As in :func:`policies.preemption.victim_selection.select_victims`: every pod of lower priority is
+removed, the rows that the pod then fits are candidates, and along each of them pods are added back
+where the preemptor still fits, first those whose eviction is a PDB violation. One step handles the
+pods of one depth on all rows.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _NO_VICTIMS = unresolvable(Code.NO_VICTIMS)
 
 @dataclass(frozen=True)
 class DryRun:
-    """What came of a dry run on ``view``.
+    """The result of a dry run on ``view``.
 
-    ``codes`` says by row why it is no candidate. ``candidates`` are the rows of ``view`` that are;
+    ``statuses`` holds by row why it is no candidate. ``candidates`` are the other rows of ``view``;
     for these, column by column, ``potential`` and ``victims`` mark pods (depth, candidates), and
-    ``violations`` counts the victims that break a budget.
+    ``violations`` counts the victims that are PDB violations.
     """
 
     verdicts: Verdicts
@@ -44,7 +45,7 @@ class DryRun:
 def dry_run(
     asked: Asked, constraints: Sequence[Constraint], view: View, rejections: Rejections
 ) -> DryRun:
-    """Find who must leave each row of ``view``, or why that cannot help."""
+    """Find the victims on each row of ``view``, or why preemption cannot help there."""
     potential = view.channel(PRIORITY) < asked.pod.priority
     potential &= view.channel(FLAGS) & GUARDED == 0
     verdicts = Verdicts(rejections, len(view))
@@ -72,7 +73,7 @@ def dry_run(
 
 
 def _reprieve(asked: Asked, constraints: Sequence[Constraint], view: View) -> tuple[Bools, Bools]:
-    """Put back whom the rows can bear; gives who breaks a budget, and who is a victim."""
+    """Reprieve the pods that the rows can keep; return the PDB violations and the victims."""
     potential = view.away
     breaking = violating(view, potential, asked.release)
     footings = [f for f in (each.footing(view) for each in constraints) if f is not None]
@@ -85,7 +86,7 @@ def _reprieve(asked: Asked, constraints: Sequence[Constraint], view: View) -> tu
 
 
 def _put_back(footings: Sequence[Footing], depth: int, pods: Bools) -> Bools:
-    """Put the pods of one depth back where the preemptor still fits; tells where that was."""
+    """Add back the pods of one depth where the preemptor still fits; return which were added."""
     spared = pods.copy()
     for footing in footings:
         spared &= footing.allows(depth)

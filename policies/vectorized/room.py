@@ -1,4 +1,4 @@
-"""NodeResourcesFit and NodePorts on columns: room is a sum, a port is taken or not."""
+"""NodeResourcesFit and NodePorts on columns: resources are sums, a port is used or free."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from policies.vectorized.verdicts import Verdicts
 from policies.vectorized.view import View, some
 
 _MOST_WANTED = 60
-"""Of so many resources each has a bit of its own for being short."""
+"""The maximum number of requested resources: each has a bit for being insufficient."""
 
 
 def resources(fit: NodeResourcesFit, asked: Asked) -> Twin | None:
-    """Twin of NodeResourcesFit; None for a pod that asks for more resources than there are bits."""
+    """Return the vectorized NodeResourcesFit; None for a pod with too many requested resources."""
     columns, counted = asked.columns, tuple(fit.counted(asked.pod.requests))
     if len(counted) > _MOST_WANTED:
         return None
@@ -39,7 +39,7 @@ def resources(fit: NodeResourcesFit, asked: Asked) -> Twin | None:
 
 
 def _irregular(asked: Asked) -> frozenset[int]:
-    """Return the rows that a pod is promised to whose amounts can't be added up in 64 bits."""
+    """Return the rows with nominated pods whose amounts cannot be summed in 64 bits."""
     return frozenset(
         row
         for row, pods in asked.beside.items()
@@ -56,7 +56,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Room:
-    """What the pod asks, and what the pods that it has to fit beside ask, by row of the columns."""
+    """The pod's requests, and those of the nominated pods it has to fit beside, by row."""
 
     wanted: tuple[_Wanted, ...]
     promised: Ints
@@ -64,7 +64,7 @@ class _Room:
     oversized_is_unresolvable: bool
 
     def judge(self, view: View, verdicts: Verdicts) -> None:
-        # Bit 0: too many pods. Bit i: the i-th resource is short. The last bit: hopeless.
+        # Bit 0: too many pods. Bit i: the i-th resource is insufficient. Last bit: unresolvable.
         short = (self._places(view) < 0).astype(np.int64)
         hopeless = 1 << (len(self.wanted) + 1)
         for bit, wanted in enumerate(self.wanted, 1):
@@ -110,7 +110,7 @@ class _Room:
 
 
 class _RoomFooting:
-    """What is left of each resource, and of the node's places, as pods are put back."""
+    """The free amount of each resource, and the free pod slots, as pods are added back."""
 
     def __init__(self, left: list[Ints], needs: list[Ints], places: Ints) -> None:
         self._left = left
@@ -130,10 +130,10 @@ class _RoomFooting:
 
 
 def ports(asked: Asked) -> Twin:
-    """Twin of NodePorts.
+    """Return the vectorized NodePorts.
 
-    Where two pods have ports in the way, the port may be one and the same, and free as soon as one
-    of them leaves or is absent: such rows are judged by hand.
+    If two pods have conflicting ports, they may have the same port, which is free as soon as one of
+    them leaves or is absent: such rows are reference rows.
     """
     wanted = asked.pod.host_ports
     if not wanted:
@@ -149,7 +149,7 @@ def ports(asked: Asked) -> Twin:
 
 @dataclass(frozen=True)
 class _Ports:
-    """``conflicting`` tells by class of traits whether its ports are in the way."""
+    """``conflicting`` holds by number of traits whether the ports conflict."""
 
     conflicting: Bools
 
@@ -168,15 +168,15 @@ class _Ports:
 
 
 class Barred:
-    """Pods that, put back, always are in the way; ``barred`` is (depth, rows)."""
+    """Pods that always conflict when they are added back; ``conflicting`` is (depth, rows)."""
 
     def __init__(self, barred: Bools) -> None:
         self._open: Bools = ~barred
 
     def allows(self, depth: int) -> Bools:
-        """Tell which rows' pod at ``depth`` is not in the way."""
+        """Return for which rows the pod at ``depth`` does not conflict."""
         allowed: Bools = self._open[depth]
         return allowed
 
     def put_back(self, depth: int, where: Bools) -> None:
-        """Do nothing: one that is put back does not bar another."""
+        """Do nothing: a pod that is added back does not make another conflict."""

@@ -1,11 +1,11 @@
 """PodTopologySpread on columns.
 
 Pods that leave or join a node change, for each constraint, the count of the node's own domain and
-no other. So the rule ``count + 1 - least ≤ maxSkew`` becomes a limit by row that stays as it is,
-worked out once from the least count of the *other* domains, and a count that moves:
+no other. So the rule ``count + 1 - least ≤ maxSkew`` becomes a fixed limit by row, computed once
+from the least count of the *other* domains, and a count that changes:
 
-    count ≤ others + maxSkew - 1, and nothing else if the own domain is the emptiest (unless even
-    then the skew is too large, which a maxSkew below 1 would make it)
+    count ≤ others + maxSkew - 1, and no other condition if the own domain is the smallest (unless
+    even then the skew is too large, which a maxSkew below 1 would cause)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NEVER = -(2**62)
 
 
 def spread(spreading: PodTopologySpread, asked: Asked) -> Twin:
-    """Twin of PodTopologySpread."""
+    """Return the vectorized PodTopologySpread."""
     constraints = spreading.constraints(asked.pod, asked.snapshot)
     if not constraints:
         return Twin()
@@ -49,9 +49,9 @@ def spread(spreading: PodTopologySpread, asked: Asked) -> Twin:
 class _Skew:
     """One constraint, counted, by row of the columns.
 
-    ``here`` counts the row's own domain, which may be ``limit`` at most. ``included`` tells whether
-    pods that leave or join the row change the count, ``weights`` by class which pods do. By domain,
-    ``totals`` holds the counts, and ``counted`` tells whether the domain counts at all.
+    ``here`` is the count of the row's own domain, which may be ``limit`` at most. ``included``
+    holds whether pods that leave or join the row change the count, ``weights`` by class which pods
+    do. By domain, ``totals`` holds the counts, and ``counted`` whether the domain counts at all.
     """
 
     topology: Topology
@@ -63,7 +63,7 @@ class _Skew:
     weights: Ints
 
     def by_domain(self) -> dict[Domain, int]:
-        """Return the counts as the reference engine's filter has them."""
+        """Return the counts in the format of the reference engine's filter."""
         key, values = self.topology.key, self.topology.values
         return {
             Domain(key, str(values[domain])): int(self.totals[domain])
@@ -71,12 +71,12 @@ class _Skew:
         }
 
     def moving(self, view: View) -> Ints:
-        """Return what each pod counts when it leaves or joins, (depth, rows)."""
+        """Return by how much each pod changes the count when it leaves or joins, (depth, rows)."""
         moving: Ints = self.weights.take(view.channel(CLASS)) * view.marks(self.included)
         return moving
 
     def count(self, view: View) -> Ints:
-        """Return the count in each row's domain without the pods that are away."""
+        """Return the count in each row's domain without the removed pods."""
         here = view.of_nodes(self.here)
         return here if view.gone is None else here - view.departed(self.moving(view))
 
@@ -98,13 +98,13 @@ class _Spread:
         return _SpreadFooting(view, self.skews)
 
     def check(self) -> Check:
-        """Return the same constraint as the reference engine has it."""
+        """Return the same constraint as the reference engine's filter plugin."""
         counted = [skew.by_domain() for skew in self.skews]
         return pod_topology_spread.counted_check(self.pod, self.constraints, counted)
 
 
 class _SpreadFooting:
-    """The counts of each row's own domains as pods are put back."""
+    """The counts of each row's own domains as pods are added back."""
 
     def __init__(self, view: View, skews: tuple[_Skew, ...]) -> None:
         self._counts = [skew.count(view).copy() for skew in skews]
@@ -141,7 +141,7 @@ def _skew(constraint: SpreadConstraint, where: Topology, included: Bools, asked:
 
 
 def _limits(constraint: SpreadConstraint, counts: Ints, counted: Bools, pod: Pod) -> Ints:
-    """Return by domain how many may stand there for the pod to join, however many do now."""
+    """Return by domain the largest count with which the pod may join, whatever the count is now."""
     joins = constraint.selector is not None and constraint.selector.matches(pod.labels)
     slack = bounded(constraint.max_skew) - joins
     if np.count_nonzero(counted) < constraint.min_domains:
@@ -153,7 +153,7 @@ def _limits(constraint: SpreadConstraint, counts: Ints, counted: Bools, pod: Pod
 
 
 def _least_of_others(counts: Ints, counted: Bools) -> Ints:
-    """Return by domain the least count of the others that count."""
+    """Return by domain the least count of the other domains that count."""
     domains = np.flatnonzero(counted)
     none = pod_topology_spread.NO_DOMAINS
     if not len(domains):
@@ -187,7 +187,7 @@ def _matching(constraint: SpreadConstraint, asked: Asked) -> Ints:
 
 
 def _standing(constraint: SpreadConstraint, moving: Ints, asked: Asked) -> Ints:
-    """Count the pods of each row: terminating ones don't count, and an empty selector nobody."""
+    """Count the matching pods of each row: not terminating ones, and none for an empty selector."""
     if constraint.selector is None or not constraint.selector.requirements:
         return np.zeros(len(asked.columns.names), np.int64)
     view = asked.everything

@@ -1,6 +1,6 @@
-"""The filters that read only a node's own facts: cordons, names, taints, labels.
+"""Filters that read only node properties: cordons, names, taints, labels.
 
-Each distinct value is asked once, however many nodes have it.
+Each distinct value is evaluated once, however many nodes have it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from policies.vectorized.view import View
 
 
 def cordons(asked: Asked) -> Twin:
-    """Twin of NodeUnschedulable."""
+    """Return the vectorized NodeUnschedulable."""
     if any(each.tolerates(node_unschedulable.CORDON) for each in asked.pod.tolerations):
         return Twin()
     refused = asked.columns.nodes.unschedulable
@@ -42,7 +42,7 @@ def cordons(asked: Asked) -> Twin:
 
 
 def names(asked: Asked) -> Twin:
-    """Twin of NodeName."""
+    """Return the vectorized NodeName."""
     wanted = asked.pod.node_name
     if wanted is None:
         return Twin()
@@ -51,12 +51,12 @@ def names(asked: Asked) -> Twin:
 
 
 def taints(asked: Asked) -> Twin:
-    """Twin of TaintToleration."""
+    """Return the vectorized TaintToleration."""
     return Twin((_Taints(asked.pod, asked.release),))
 
 
 def node_labels(affinity: NodeAffinity, asked: Asked) -> Twin:
-    """Twin of NodeAffinity: what is enforced on all pods, then what the pod itself asks for."""
+    """Return the vectorized NodeAffinity: the scheduler's added affinity, then the pod's own."""
     pod, columns = asked.pod, asked.columns
     found: list[Constraint] = []
     if affinity.added is not None:
@@ -68,7 +68,7 @@ def node_labels(affinity: NodeAffinity, asked: Asked) -> Twin:
 
 
 def may_run_on(pod: Pod, columns: Columns) -> Bools:
-    """Tell which nodes match the pod's nodeSelector and required node affinity."""
+    """Return which nodes match the pod's nodeSelector and required node affinity."""
     matching = np.ones(len(columns.names), np.bool_)
     for requirement in pod.node_selector:
         matching &= _rows_with(requirement, columns)
@@ -78,7 +78,7 @@ def may_run_on(pod: Pod, columns: Columns) -> Bools:
 
 
 def rows_selected(selector: NodeSelector, columns: Columns) -> Bools:
-    """Tell which nodes match some term of ``selector``."""
+    """Return which nodes match some term of ``selector``."""
     matching = np.zeros(len(columns.names), np.bool_)
     for term in selector.terms:
         matching |= _rows_of_term(term, columns)
@@ -86,12 +86,12 @@ def rows_selected(selector: NodeSelector, columns: Columns) -> Bools:
 
 
 def tolerated(pod: Pod, columns: Columns) -> Bools:
-    """Tell which nodes have no taint that keeps the pod away."""
+    """Return which nodes have no taint that keeps the pod away."""
     return columns.nodes.taints.where(lambda each: untolerated(each, pod.tolerations) is None)
 
 
 def rows_named(columns: Columns, wanted: Iterable[str]) -> Bools:
-    """Tell which nodes are called one of ``wanted``."""
+    """Return which nodes have one of the names ``wanted``."""
     found = np.zeros(len(columns.names), np.bool_)
     for name in wanted:
         row = columns.index.get(name)
@@ -144,7 +144,7 @@ def _rows_with(requirement: Requirement, columns: Columns) -> Bools:
 
 
 def _rows_of_field(requirement: Requirement, columns: Columns) -> Bools:
-    # metadata.name is the only field of a node that can be selected; others are empty texts.
+    # metadata.name is the only field of a node that can be selected; others are empty.
     if requirement.key == "metadata.name":
         same = rows_named(columns, requirement.values)
     else:

@@ -1,8 +1,8 @@
-"""The filters on volumes and devices, as far as columns can tell.
+"""The volume and device filters, as far as columns can evaluate them.
 
-Most of them read nothing but the node, once the pod's claims are looked up: these are asked row by
-row, where nothing else refuses the row. Those that count the volumes of other pods are settled for
-all rows where such pods cannot matter; the others are left to be judged by hand.
+Most of them read only the node, once the pod's claims are known: these are evaluated row by row, on
+rows that no other filter refuses. Filters that count the volumes of other pods are evaluated for
+all rows where such pods cannot matter; the other rows are reference rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from policies.vectorized.view import View, some
 
 
 def by_node(each: Filter, asked: Asked) -> Twin | None:
-    """Twin of a filter that reads only the node; None if it refuses the pod altogether."""
+    """Return a vectorized filter that reads only the node; None if it refuses every node."""
     prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
     if prepared.conflict is not None:
         return None
@@ -32,7 +32,10 @@ def by_node(each: Filter, asked: Asked) -> Twin | None:
 
 
 def restrictions(each: Filter, asked: Asked) -> Twin | None:
-    """Twin of VolumeRestrictions: pods with the same disks and claims matter on their own rows."""
+    """Return the vectorized VolumeRestrictions.
+
+    Rows with pods that have the same disks or claims are reference rows.
+    """
     prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
     if prepared.conflict is not None:
         return None
@@ -45,7 +48,7 @@ def restrictions(each: Filter, asked: Asked) -> Twin | None:
 
 
 def limits(each: Filter, asked: Asked) -> Twin | None:
-    """Twin of NodeVolumeLimits: rows where a limit is in reach are left to be judged by hand."""
+    """Return the vectorized NodeVolumeLimits; rows close to a limit are reference rows."""
     prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
     if prepared.conflict is not None:
         return None
@@ -64,7 +67,7 @@ def limits(each: Filter, asked: Asked) -> Twin | None:
 
 @dataclass(frozen=True)
 class _Driver:
-    """What is left of the limits where none is in reach."""
+    """The part of the volume limits that applies where no limit can be exceeded."""
 
     limits: LimitsCheck
 
@@ -80,7 +83,7 @@ class _Driver:
 
 @dataclass(frozen=True)
 class _ByNode:
-    """A check of the node alone, remembered for each row that it was asked about."""
+    """A filter plugin that reads only the node, with a cache of its results by row."""
 
     check: Check
     asked: Asked
@@ -102,7 +105,7 @@ class _ByNode:
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """The restrictions on rows that nobody who matters is on."""
+    """The volume restrictions on rows without pods that share disks or claims."""
 
     check: RestrictionsCheck
 

@@ -1,7 +1,7 @@
 """Counts by topology domain on columns.
 
-A tally counts something of pods (weights by cell) in the domains of a topology key. For a row it
-gives the count in the row's own domain, less what the pods that are away there counted.
+:class:`DomainCountColumns` counts pods (weights by cell) in the domains of a topology key. For a
+row it returns the count in the row's own domain, less the removed pods there.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Topology:
     labelled: Bools
 
     def totals(self, per_row: Ints) -> Ints:
-        """Sum a value of each row over its domain; gives sums by domain."""
+        """Return the sums by domain of a value of each row."""
         own = np.where(self.labelled, per_row, 0)
         sums = np.bincount(self.domains, weights=own, minlength=len(self.values))
         return sums.astype(np.int64)
 
 
 def topology(columns: Columns, key: str) -> Topology:
-    """Return the domains of a topology key as they are now."""
+    """Return the current domains of a topology key."""
     column = columns.nodes.labels(key)
     none = column.code_of(None)
     return Topology(key, tuple(column.values), column.rows(), column.rows() != none)
@@ -41,7 +41,7 @@ def topology(columns: Columns, key: str) -> Topology:
 
 @dataclass(frozen=True)
 class Tally:
-    """Pods counted by domain: ``counts`` by domain, ``weights`` what a pod counts by its class.
+    """Pods counted by domain: ``counts`` by domain, ``weights`` by class of the pods.
 
     ``channel`` is the channel that holds the class.
     """
@@ -52,29 +52,29 @@ class Tally:
     channel: int
 
     def here(self, view: View) -> Ints:
-        """Return the count in each row's domain once the pods that are away are not counted."""
+        """Return the count in each row's domain without the removed pods."""
         here: Ints = self.counts.take(view.of_nodes(self.topology.domains))
         if view.gone is not None:
             here -= view.departed(self.cell_weights(view))
         return here
 
     def by_domain(self) -> dict[Domain, int]:
-        """Return the counts as the reference engine's filters have them."""
+        """Return the counts in the format of the reference engine's filters."""
         counted = np.flatnonzero(self.counts).tolist()
         values, key = self.topology.values, self.topology.key
         return {Domain(key, str(values[place])): int(self.counts[place]) for place in counted}
 
     def labelled(self, view: View) -> Bools:
-        """Tell which rows are in a domain."""
+        """Return which rows are in a domain."""
         return view.marks(self.topology.labelled)
 
     def cell_weights(self, view: View) -> Ints:
-        """Return what each pod counts, (depth, rows)."""
+        """Return the weight of each pod, (depth, rows)."""
         weights: Ints = self.weights.take(view.channel(self.channel))
         return weights
 
 
 def tally(everything: View, topology: Topology, weights: Ints, channel: int) -> Tally:
-    """Count all pods of the columns."""
+    """Count all pods of the columns by domain."""
     per_row = weights.take(everything.channel(channel)).sum(axis=0)
     return Tally(topology, topology.totals(per_row), weights, channel)

@@ -1,7 +1,7 @@
-"""Why each row was refused, as a code for each; and the same read as a mapping by name.
+"""The status of each row as a code, and the same as a mapping by node name.
 
-Few different rejections make up a decision on thousands of nodes. Each gets a code, rows carry
-codes, and a row's :class:`Rejection` is looked up when someone asks.
+A decision on thousands of nodes has few different rejections. Each has a code, rows hold codes, and
+a row's :class:`Rejection` is looked up on access.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NOBODY_NEEDED: Final = 1
 
 
 class Rejections:
-    """The rejections of one decision by code; 0 stands for none."""
+    """The rejections of one decision by code; code 0 means none."""
 
     def __init__(self) -> None:
-        # A row where nobody has to go is refused with its own name.
+        # The rejection of a row where no victim is needed contains its name.
         self._by_code: list[Rejection | None] = [None, None]
         self._codes: dict[Rejection, int] = {}
 
@@ -39,17 +39,17 @@ class Rejections:
         return code
 
     def of(self, code: int, node: str) -> Rejection:
-        """Return the rejection that a code stands for on ``node``."""
+        """Return the rejection of a code on ``node``."""
         found = self._by_code[code]
         return unresolvable(Code.NO_VICTIM_NEEDED, node) if found is None else found
 
     def resolvable(self) -> Bools:
-        """Tell by code whether evicting pods might help."""
+        """Return by code whether evicting pods might help."""
         return np.array([found is not None and found.resolvable for found in self._by_code])
 
 
 class Verdicts:
-    """The rows of a view while they are judged: the first rejection stands."""
+    """The status codes of the rows of a view; the first rejection of a row counts."""
 
     def __init__(self, rejections: Rejections, rows: int) -> None:
         self.rejections = rejections
@@ -57,21 +57,21 @@ class Verdicts:
 
     @property
     def fits(self) -> Bools:
-        """The rows that nothing has refused."""
+        """The rows that no filter has refused."""
         found: Bools = self.codes == FITS
         return found
 
     def refuse(self, where: Bools, rejection: Rejection) -> None:
-        """Refuse the rows ``where``, unless they are refused already."""
+        """Refuse the rows ``where``, except those refused already."""
         if where.any():
             self.codes[where & self.fits] = self.rejections.code(rejection)
 
     def refuse_each(self, codes: Codes) -> None:
-        """Refuse the rows that have another code than FITS, each by its own."""
+        """Refuse the rows whose code is not FITS, each with its code."""
         self.codes = np.where(self.fits, codes, self.codes)
 
     def settle(self, row: int, rejection: Rejection | None) -> None:
-        """Write what was found on one row, whatever was said of it before."""
+        """Set the status of one row, whatever it was before."""
         if rejection is None:
             self.codes[row] = FITS
         elif rejection.reasons[0].code is Code.NO_VICTIM_NEEDED:
@@ -85,13 +85,13 @@ class Verdicts:
 
 
 def needs_nobody(codes: Codes) -> Bools:
-    """Tell which rows were refused since nobody has to go there."""
+    """Return which rows were refused because the pod fits them without preemption."""
     found: Bools = codes == _NOBODY_NEEDED
     return found
 
 
 def count_reasons(codes: Codes, rejections: Rejections) -> Counter[Reason]:
-    """Count the reasons of all refused rows."""
+    """Return the count of each reason over all refused rows."""
     counts: Counter[Reason] = Counter()
     for code, count in enumerate(np.bincount(codes, minlength=1).tolist()):
         if count and code not in (FITS, _NOBODY_NEEDED):
@@ -101,7 +101,7 @@ def count_reasons(codes: Codes, rejections: Rejections) -> Counter[Reason]:
 
 
 class ByName(Mapping[str, Rejection]):
-    """The refused nodes of a decision; ``codes`` belongs to ``names``, place by place."""
+    """The refused nodes of a decision; ``codes`` are those of ``names``, position by position."""
 
     def __init__(self, names: Sequence[str], codes: Codes, rejections: Rejections) -> None:
         self._names = names
@@ -122,7 +122,7 @@ class ByName(Mapping[str, Rejection]):
         return int(np.count_nonzero(self._codes))
 
     def tally(self) -> Counter[Reason]:
-        """Count the reasons of all refused nodes; that nobody has to go, without a node's name."""
+        """Return the count of each reason; NO_VICTIM_NEEDED is counted without node names."""
         counts = count_reasons(self._codes, self._rejections)
         needless = int(np.count_nonzero(needs_nobody(self._codes)))
         if needless:

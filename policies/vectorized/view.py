@@ -1,7 +1,7 @@
-"""Some rows of the columns, with some of their pods taken away: what a question is asked about.
+"""A view of some rows of the columns, without some of their pods.
 
-All rows are looked at in place; fewer are copied out when they are first asked for, so that every
-later step is as short as they are few.
+All rows are read in place. Fewer rows are copied on first access, so that later steps only process
+these rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Rows = slice | Ints
 class View:
     """The rows ``rows`` of ``columns``, without the pods that are marked.
 
-    ``gone`` marks pods that left their row in a dry run (depth, rows), while the rest of the
-    cluster stays as it was counted; ``absent`` those that are to be taken for not being there at
-    all (depth, width of the columns), so that they are not counted in the first place.
+    ``removed`` marks pods that a dry run removed from their row (depth, rows), while the counts of
+    the rest of the cluster stay; ``absent`` marks pods that are treated as if they did not exist
+    (depth, width of the columns), so that no count includes them.
     """
 
     columns: Columns
@@ -37,13 +37,13 @@ class View:
 
     @cached_property
     def numbers(self) -> Ints:
-        """The row numbers in the columns."""
+        """The numbers of the rows in the columns."""
         every = np.arange(len(self.columns.names))
         return every[self.rows]
 
     @cached_property
     def away(self) -> Bools:
-        """The pods that are away, (depth, rows)."""
+        """The removed pods, (depth, rows)."""
         shape = (self.columns.cells.depth(), len(self))
         return np.zeros(shape, np.bool_) if self.gone is None else self.gone
 
@@ -58,7 +58,7 @@ class View:
         return View(self.columns, self.numbers[places], gone, self.absent)
 
     def channel(self, channel: int) -> Ints:
-        """Return the values of one channel, (depth, rows); pods that are absent count as nobody."""
+        """Return the values of one channel, (depth, rows); absent pods are as empty cells."""
         known = self._channels.get(channel)
         if known is None:
             known = self.columns.cells.used()[channel][:, self.rows]
@@ -69,7 +69,7 @@ class View:
         return known
 
     def requested(self, place: int) -> Ints:
-        """Return how much of the resource at ``place`` the pods of each row ask."""
+        """Return the sum of the requests of each row for the resource at ``place``."""
         requested = self.of_nodes(self.columns.nodes.requested[place])
         if self.gone is None and self.absent is None:
             return requested
@@ -79,24 +79,24 @@ class View:
         return present - self.departed_of(FIRST_RESOURCE + place)
 
     def count(self) -> Ints:
-        """Return how many pods are on each row."""
+        """Return the number of pods on each row."""
         count = self.of_nodes(self.columns.cells.used_counts())
         if self.absent is not None:
             count = count - np.count_nonzero(self.absent[:, self.rows], axis=0)
         return count if self.gone is None else count - np.count_nonzero(self.gone, axis=0)
 
     def of_nodes(self, values: Ints) -> Ints:
-        """Pick the rows out of a value for each node of the columns."""
+        """Return the values of the rows from an array of values of all nodes."""
         picked: Ints = values[: len(self.columns.names)][self.rows]
         return picked
 
     def marks(self, values: Bools) -> Bools:
-        """Do as ``of_nodes`` for yes and no."""
+        """Do the same as ``of_nodes`` for booleans."""
         picked: Bools = values[: len(self.columns.names)][self.rows]
         return picked
 
     def departed(self, amounts: Ints) -> Ints:
-        """Sum ``amounts`` (depth, rows) over the pods that are away."""
+        """Return the sum of ``amounts`` (depth, rows) over the removed pods."""
         total = np.zeros(len(self), np.int64)
         if self.gone is not None:
             for depth, away in enumerate(self.gone):
@@ -104,7 +104,7 @@ class View:
         return total
 
     def departed_of(self, channel: int) -> Ints:
-        """Sum a channel over the pods that are away."""
+        """Return the sum of a channel over the removed pods."""
         known = self._departed.get(channel)
         if known is None:
             known = self._departed[channel] = self.departed(self.channel(channel))
@@ -112,11 +112,11 @@ class View:
 
 
 def some(marks: Bools) -> Bools:
-    """Tell for each row whether any of its pods is marked; ``marks`` is (depth, rows)."""
+    """Return for each row whether any of its pods is marked; ``marks`` is (depth, rows)."""
     found: Bools = np.logical_or.reduce(marks, axis=0)
     return found
 
 
 def rows_where(marked: Bools) -> Rows:
-    """Return the rows that are marked; all of them as a slice."""
+    """Return the marked rows; all of them as a slice."""
     return slice(None) if marked.all() else np.flatnonzero(marked)

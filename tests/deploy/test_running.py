@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import pytest
 
-from fakeapi.api.messages import User
 from fakeapi.certificates import Authority
 from tests.deploy.charts import only, rendered
 from tests.deploy.cluster import cluster
@@ -85,7 +84,7 @@ def test_clients_are_checked_by_the_ca_of_another_object(
     ca = {"configMapName": "clients", "key": "bundle.pem"}
     values = {"tls": {"clients": {"verify": True, "ca": ca}}}
     with installed(net, image, tmp_path, values, [*full(), bundle]) as there:
-        user = User("system:kube-scheduler")
+        user = "system:kube-scheduler"
         theirs = written(signs.issue_client(user), tmp_path / "theirs.pem")
         assert there.ask("/preempt", preempted()).status == 403
         assert there.ask("/preempt", preempted(), theirs).status == 200
@@ -98,8 +97,8 @@ def test_only_clients_that_are_allowed_are_served_and_events_may_be_written(
 ) -> None:
     with installed(net, image, tmp_path, MUTUAL) as there:
         issue = there.authority.issue_client
-        scheduler = written(issue(User("system:kube-scheduler")), tmp_path / "scheduler.pem")
-        stranger = written(issue(User("system:node:node-1")), tmp_path / "stranger.pem")
+        scheduler = written(issue("system:kube-scheduler"), tmp_path / "scheduler.pem")
+        stranger = written(issue("system:node:node-1"), tmp_path / "stranger.pem")
         assert there.ask("/preempt", preempted()).status == 403
         assert there.ask("/preempt", preempted(), stranger).status == 403
         named = json.loads(there.ask("/preempt", preempted(), scheduler).text)

@@ -1,6 +1,7 @@
-"""WorkloadSpreads and what they are about, between JSON and the values that decisions read.
+"""WorkloadSpreads and related objects, between JSON and the values that decisions read.
 
-``spreads`` reads WorkloadSpreads of either version and writes their status, ``conversion`` makes
-one version of another. ``pods`` and ``workloads`` read the rest. ``injecting`` puts what a subset
-says into a pod; since a pod may have any fields, it works on JSON.
+``spreads`` decodes WorkloadSpreads of either version and encodes their status;
+``version_conversion`` converts between the versions. ``spread_pods`` and ``workloads`` decode the
+other objects. ``pod_injection`` patches a subset into a pod; since a pod may have any fields, it
+works on JSON.
 """

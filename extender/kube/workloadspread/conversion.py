@@ -1,4 +1,4 @@
-"""The two versions of a WorkloadSpread: v1beta1, which is stored, and v1alpha1.
+"""Conversion between the two versions of a WorkloadSpread: v1beta1, which is stored, and v1alpha1.
 
     v1alpha1                            v1beta1
     subsets[].requiredNodeSelectorTerm    requiredNodeSelector
@@ -6,7 +6,7 @@
     a condition without a reason          reason Unknown
     —                                     a condition's observedGeneration
 
-Documents are JSON. What is not named here is the same in both.
+Documents are JSON. All other fields are the same in both.
 
 Source: openkruise/kruise apis/apps/v1alpha1/workloadspread_conversion.go.
 """
@@ -33,13 +33,13 @@ Change = Callable[[Document], dict[str, Any]]
 
 
 class UnknownVersionError(ValueError):
-    """There is no such version of a WorkloadSpread; the text says which there are."""
+    """A version that WorkloadSpread does not have; the text lists the versions."""
 
 
 def convert(document: Document, version: str) -> dict[str, Any]:
-    """Return a WorkloadSpread in ``version``, an apiVersion. Raises UnknownVersionError.
+    """Return a WorkloadSpread in ``version``, an apiVersion. Raise UnknownVersionError.
 
-    One without an apiVersion is taken for one of v1beta1.
+    A document without an apiVersion is v1beta1.
     """
     own = document.get("apiVersion") or V1BETA1
     for each in (own, version):

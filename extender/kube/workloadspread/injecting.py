@@ -1,7 +1,7 @@
-"""What a subset says, put into pods: into new ones all of it, into others what concerns metadata.
+"""Subset injection into pods: all of it into new pods, only metadata into existing ones.
 
-A pod may have any fields, so these functions go from JSON to JSON. None changes what it is given;
-what stays the same may be shared with the result.
+A pod may have any fields, so these functions work on JSON. They do not modify their arguments;
+unchanged values may be shared with the result.
 
 Sources: openkruise/kruise pkg/util/workloadspread/workloadspread.go (injectWorkloadSpreadIntoPod),
 and pkg/controller/workloadspread (patchFavoriteSubsetMetadataToPod, podPreferredScore).
@@ -29,7 +29,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 def inject(pod: Document, spread: WrittenSpread, subset: str, uid: str = "") -> dict[str, Any]:
     """Return a new pod as a member of a subset: tolerations, affinity, patch and annotation.
 
-    ``uid`` is what the pod was written down as, if it has no name. Raises PatchError.
+    ``uid`` is the key under which a pod without a name is recorded. Raise PatchError.
     """
     written = spread.subset(subset)
     injected = {**pod, "spec": _placed(pod.get("spec") or {}, written)}
@@ -40,10 +40,10 @@ def inject(pod: Document, spread: WrittenSpread, subset: str, uid: str = "") -> 
 
 
 def adoption_patch(spread: WrittenSpread, subset: str) -> dict[str, Any]:
-    """Return the strategic merge patch for a pod that is found to be of a subset.
+    """Return the strategic merge patch for an existing pod that is assigned to a subset.
 
-    It has the annotation and, unless the WorkloadSpread says otherwise, what the subset's patch
-    says of metadata.
+    It has the annotation and, unless the WorkloadSpread disables it, the metadata of the subset's
+    patch.
     """
     patch = spread.subset(subset).get("patch")
     metadata: Document = {}
@@ -65,7 +65,7 @@ def with_cost(pod: Document, cost: str) -> dict[str, Any]:
 
 
 def is_as_patched(pod: Document, subset: Document) -> bool:
-    """Return whether a subset's patch would change nothing about a pod but annotations."""
+    """Return whether a subset's patch would change nothing in a pod except annotations."""
     try:
         patched = patch_pod(pod, subset.get("patch"))
     except PatchError:
@@ -91,7 +91,7 @@ def _placed(spec: Document, subset: Document) -> dict[str, Any]:
 
 
 def _narrowed(selector: Document, required: Document) -> dict[str, Any]:
-    """Return a node selector each of whose terms asks for what ``required`` asks for, too."""
+    """Return a node selector whose terms require ``required`` in addition."""
     terms = selector.get("nodeSelectorTerms") or []
     narrowed = [_both(term, required) for term in terms] or [dict(required)]
     return {**selector, "nodeSelectorTerms": narrowed}
@@ -107,9 +107,9 @@ def _both(term: Document, required: Document) -> dict[str, Any]:
 
 
 def _patched(pod: Document, patch: object) -> dict[str, Any]:
-    """Return a pod with a subset's patch; one of another priority class is given its priority anew.
+    """Return a pod with a subset's patch; its priority is removed if the priority class changes.
 
-    The API server set the priority before, and sets it again once the pod has none.
+    The API server set the priority before, and sets it again for a pod without one.
     """
     patched = patch_pod(pod, patch)
     spec = patched.get("spec") or {}

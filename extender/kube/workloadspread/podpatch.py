@@ -1,7 +1,7 @@
-"""Strategic merging into a pod: which of its lists merge element by element.
+"""Strategic merge patch of pods: the merge keys of a pod's lists.
 
 Source: the ``patchStrategy`` and ``patchMergeKey`` tags of k8s.io/api/core/v1/types.go and
-apimachinery's meta/v1/types.go, v1.37. What a patch says of a pod's status is lost anyway.
+apimachinery's meta/v1/types.go, v1.37. A patch of a pod's status has no effect anyway.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MERGE_KEYS: Final[Mapping[str, str]] = {
     ".spec.topologySpreadConstraints": "topologyKey",
     ".spec.volumes": "name",
 }
-"""By path, what tells the elements of a list apart; "" for their value."""
+"""The merge key of each list, by path; "" for lists of scalars."""
 
 
 class _PodPaths:
-    """A grammar whose shapes are paths."""
+    """A patch schema whose nodes are paths."""
 
     def child(self, shape: str, key: str) -> str:
         return f"{shape}.{key}"
@@ -56,7 +56,7 @@ _GRAMMAR: Final = _PodPaths()
 
 
 def patch_pod(pod: Mapping[str, Any], patch: object) -> dict[str, Any]:
-    """Return a pod, or a pod template, with a patch merged in. Raises PatchError."""
+    """Return a pod, or a pod template, with a patch merged in. Raise PatchError."""
     if not isinstance(patch, Mapping):
         raise PatchError("invalid JSON document")
     return strategic_merge(_GRAMMAR, "", pod, patch)

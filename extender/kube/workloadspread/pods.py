@@ -1,4 +1,4 @@
-"""v1.Pod as spreading reads it, and what its annotation says of its subset."""
+"""v1.Pod as WorkloadSpread reads it, and its annotation with the subset."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _maps = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode_spread_pod(raw: bytes) -> SpreadPod:
-    """Read a v1.Pod, which may have only a generateName. Raises ObjectError."""
+    """Decode a v1.Pod, which may have only a generateName. Raise ObjectError."""
     return decoded_unnamed("Pod", _pods, raw, _pod)
 
 
 def read_injection(text: str | None) -> Injection | None:
-    """Read the annotation of a pod that has been put into a subset; None if it says nothing.
+    """Decode the annotation of a pod that is in a subset; return None without a valid one.
 
-    Keys may have any case, as Go decodes them.
+    Keys are case-insensitive, as in Go's decoder.
     """
     try:
         written = _maps.decode(text or "")
@@ -59,7 +59,7 @@ def read_injection(text: str | None) -> Injection | None:
 
 
 def write_injection(injection: Injection) -> str:
-    """Write the annotation."""
+    """Encode the annotation."""
     written = {"name": injection.spread, "subset": injection.subset}
     if injection.uid:
         written["uid"] = injection.uid

@@ -1,4 +1,4 @@
-"""What all of these objects have in common: owners, node selector terms, tolerations."""
+"""Fields that several of these objects have: owners, node selector terms, tolerations."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from policies.spreading.references import Reference
 
 
 def own_uid(uid: str | None, kind: str, name: str) -> str:
-    """Return an object's UID; one written by hand has none, and is told apart by kind and name."""
+    """Return an object's UID; kind and name replace it for an object from a file."""
     return uid or f"{kind}/{name}"
 
 
 def owner_of(shape: OwnerReference) -> Reference:
-    """Read an owner reference."""
+    """Convert an owner reference."""
     uid = own_uid(shape.uid, shape.kind, shape.name)
     return Reference(shape.apiVersion, shape.kind, shape.name, uid)
 
 
 def controller_of(owners: Iterable[OwnerReference] | None) -> Reference | None:
-    """Return the owner that manages an object, or None."""
+    """Return the controller of an object, or None."""
     return next((owner_of(each) for each in owners or () if each.controller), None)
 
 
 def expression_of(shape: Expression) -> model.Expression:
-    """Read an expression of a selector as it is written."""
+    """Convert a selector expression without validation."""
     return model.Expression(shape.key, shape.operator, tuple(shape.values or ()))
 
 
 def term_of(shape: SelectorTerm) -> model.NodeTerm:
-    """Read a node selector term as it is written."""
+    """Convert a node selector term without validation."""
     return model.NodeTerm(
         expressions=tuple(map(expression_of, shape.matchExpressions or ())),
         fields=tuple(map(expression_of, shape.matchFields or ())),
@@ -40,12 +40,12 @@ def term_of(shape: SelectorTerm) -> model.NodeTerm:
 
 
 def toleration_of(shape: TolerationShape) -> Toleration:
-    """Read a toleration."""
+    """Convert a toleration."""
     return Toleration(shape.key or "", shape.operator or "", shape.value or "", shape.effect or "")
 
 
 def without_empty(value: object) -> object:
-    """Return JSON without nulls, empty texts, lists and objects: Go's decoder sees none of them."""
+    """Return JSON without null, "", [] and {}, which Go's decoder does not distinguish."""
     if isinstance(value, dict):
         below = {key: without_empty(each) for key, each in value.items()}
         return {key: each for key, each in below.items() if not _is_empty(each)}

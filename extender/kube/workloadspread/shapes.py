@@ -1,6 +1,6 @@
-"""The parts of objects that are read for WorkloadSpreads, as typed shapes for partial decoding.
+"""Types of apps.kruise.io and of related kinds with the fields that are read.
 
-A WorkloadSpread is one of v1beta1; older ones are converted before.
+WorkloadSpreads are v1beta1; older ones are converted before.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class PodShape(Struct):
 
 
 class WorkloadSpec(Struct):
-    """The spec of a kind that any WorkloadSpread may target."""
+    """The spec of a kind that every WorkloadSpread may target."""
 
     replicas: Int32 | None = None
     parallelism: Int32 | None = None
@@ -161,7 +161,7 @@ class WorkloadSpec(Struct):
 
 
 class WorkloadStatus(Struct, rename="camel"):
-    """The status of a CloneSet, and what others have of it."""
+    """The status of a CloneSet, and the fields that other kinds share with it."""
 
     observed_generation: int | None = None
     update_revision: str | None = None
@@ -169,7 +169,7 @@ class WorkloadStatus(Struct, rename="camel"):
 
 
 class WorkloadShape(Struct):
-    """An object of a kind that any WorkloadSpread may target."""
+    """An object of a kind that every WorkloadSpread may target."""
 
     metadata: Meta
     spec: WorkloadSpec | None = None

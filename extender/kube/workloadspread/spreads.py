@@ -1,4 +1,4 @@
-"""WorkloadSpreads, read from either version, and their status, written as v1beta1 has it."""
+"""WorkloadSpreads, decoded from either version, and their status, encoded as v1beta1."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _documents = msgspec.json.Decoder(dict[str, Any])
 
 @dataclass(frozen=True, slots=True)
 class WrittenSpread:
-    """A WorkloadSpread as decisions read it, and as JSON of v1beta1."""
+    """A WorkloadSpread as decisions read it, and as v1beta1 JSON."""
 
     spread: model.Spread
     document: Mapping[str, Any]
 
     def subset(self, name: str) -> Mapping[str, Any]:
-        """Return a subset as JSON. Raises KeyError."""
+        """Return a subset as JSON. Raise KeyError."""
         for subset in self.document["spec"]["subsets"]:
             if (subset.get("name") or "") == name:
                 return MappingProxyType(subset)
@@ -46,10 +46,10 @@ class WrittenSpread:
 
 
 def decode_spread(raw: bytes) -> WrittenSpread:
-    """Read a WorkloadSpread of any version. Raises ObjectError.
+    """Decode a WorkloadSpread of any version. Raise ObjectError.
 
-    Whoever writes one gets it back twice, as the answer and as an event of a watch, a line's end
-    apart; a status can name thousands of pods, and what has just been read is not read again.
+    A client that writes one receives it twice, in the response and in a watch event, which differ
+    only in the newline; a status can name thousands of pods. So recent results are cached.
     """
     return _read(bytes(raw).strip())
 
@@ -61,7 +61,7 @@ def _read(raw: bytes) -> WrittenSpread:
 
 
 def encode_status(status: model.Status) -> dict[str, Any]:
-    """Return a status as JSON, without what is empty."""
+    """Return a status as JSON, without empty fields."""
     document: dict[str, Any] = {}
     if status.observed_generation:
         document["observedGeneration"] = status.observed_generation
@@ -75,13 +75,13 @@ def encode_status(status: model.Status) -> dict[str, Any]:
 
 
 def _document(raw: bytes) -> dict[str, Any]:
-    """Read the JSON, and make v1beta1 of it."""
+    """Decode the JSON, and convert it to v1beta1."""
     try:
         return convert(_documents.decode(raw), V1BETA1)
     except UnknownVersionError as error:
         raise ObjectError(f"{_KIND}: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        decoded(_KIND, _decoder, raw, _spread)  # says what is wrong
+        decoded(_KIND, _decoder, raw, _spread)  # raises a more specific error
         raise
 
 

@@ -47,7 +47,7 @@ _USUAL: Final = {
     REPLICATION_CONTROLLER: "v1",
     STATEFUL_SET: "apps/v1",
 }
-"""The apiVersion of the items of a typed list, which need not say it."""
+"""The apiVersion of the items of a typed list, which may omit it."""
 
 _workloads = msgspec.json.Decoder(shapes.WorkloadShape)
 _others = msgspec.json.Decoder(shapes.AnyShape)
@@ -57,7 +57,7 @@ _definitions = msgspec.json.Decoder(shapes.DefinitionShape)
 
 
 class ScaledKind(NamedTuple):
-    """A kind with a scale subresource: where its objects have what a scale says."""
+    """A kind with a scale subresource, and the paths of its scale fields."""
 
     group: str
     kind: str
@@ -66,9 +66,9 @@ class ScaledKind(NamedTuple):
 
 
 def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) -> Workload:
-    """Read an object of any kind that may own pods. Raises ObjectError.
+    """Decode an object of any kind that may own pods. Raise ObjectError.
 
-    ``scaled`` are kinds that somebody has defined, and that have a scale subresource.
+    ``scaled`` are custom kinds with a scale subresource.
     """
     meta = decoded(kind, _others, raw, lambda shape: shape.metadata)
     document = _documents.decode(raw)
@@ -95,14 +95,14 @@ def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) ->
 
 
 def decode_scaled_kinds(raw: bytes) -> list[ScaledKind]:
-    """Read from a CustomResourceDefinition which scale its kind has. Raises ObjectError."""
+    """Decode the scale subresource of a CustomResourceDefinition. Raise ObjectError."""
     return decoded("CustomResourceDefinition", _definitions, raw, _scaled_kinds)
 
 
 def decode_whitelist(raw: bytes) -> Whitelist:
-    """Read the kinds that may be targeted from OpenKruise's configuration. Raises ObjectError.
+    """Decode the kinds that may be targeted from OpenKruise's configuration. Raise ObjectError.
 
-    Keys may have any case, as Go decodes them.
+    Keys are case-insensitive, as in Go's decoder.
     """
     return decoded("ConfigMap", _config_maps, raw, _whitelist)
 
@@ -122,7 +122,7 @@ def _with_known(workload: Workload, shape: shapes.WorkloadShape) -> Workload:
 
 
 def _comparable(template: object) -> object:
-    """Return a pod template without its hash, and without what is empty."""
+    """Return a pod template without its hash and without empty fields."""
     said = without_empty(template)
     if not isinstance(said, dict) or not isinstance(said.get("metadata"), dict):
         return said
@@ -133,7 +133,7 @@ def _comparable(template: object) -> object:
 
 
 def _scale(paths: ScaledKind, document: Mapping[str, Any]) -> Scale:
-    """Make the scale of an object, as an API server would."""
+    """Compute the scale of an object, as an API server does."""
     try:
         replicas = nested_integer(document, paths.replicas_path.strip(".").split("."))
     except PathError:

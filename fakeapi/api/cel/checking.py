@@ -1,9 +1,9 @@
-"""A schema's rules, asked of objects.
+"""Evaluation of a schema's validation rules for objects.
 
-A rule is asked wherever there is a value of its schema. One about changes (``oldSelf``) is asked
-only where it is known what the value was: fields of objects, and elements of lists that are maps;
-``optionalOldSelf`` makes it be asked of new values, too. What a rule says of a value that has not
-changed is not held against an update.
+A rule is evaluated for every value of its schema. A transition rule (``oldSelf``) is evaluated only
+where the old value can be correlated: fields of objects, and elements of lists of type ``map``.
+With ``optionalOldSelf`` it is evaluated for new values, too. An error of a value that an update
+does not change is ignored (ratcheting).
 
 Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 """
@@ -41,7 +41,7 @@ _OUT_OF_BUDGET: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule; ``below`` is the path of the field that it is told about."""
+    """A compiled rule; ``field_path`` is the path of the field that its errors name."""
 
     expression: Expression
     optional_old: bool
@@ -53,27 +53,27 @@ class _Rule:
 
 
 class _Budget:
-    """What may still be spent on one object."""
+    """The remaining cost budget of one object."""
 
     def __init__(self) -> None:
         self._left = OBJECT_BUDGET
 
     def spend(self, cost: int) -> None:
-        """Spend; raises _SpentError when there is not enough left."""
+        """Subtract a cost. Raise _BudgetExceededError if the budget does not cover it."""
         self._left -= cost
         if self._left < 0:
             raise _SpentError(_OUT_OF_BUDGET)
 
 
 class _SpentError(Exception):
-    """No more rules are asked."""
+    """The cost budget is used up; no further rules are evaluated."""
 
 
 Walk = Callable[[Any, Any, str, _Budget], Iterator[Cause]]
 
 
 def rule_check(node: Node) -> RuleCheck | None:
-    """Make the check of a schema's rules; None if it has none. Raises ExpressionError."""
+    """Return the check of a schema's rules; None if it has none. Raise ExpressionError."""
     if not _has_rules(node):
         return None
     if not is_installed():
@@ -88,7 +88,7 @@ def rule_check(node: Node) -> RuleCheck | None:
 
 
 def collected(walk: Walk, value: Any, old: Any, path: str) -> list[Cause]:
-    """Return all causes, until what may be spent is."""
+    """Return the causes of all rules, evaluated until the cost budget is used up."""
     causes: list[Cause] = []
     try:
         causes.extend(walk(value, old, path, _Budget()))
@@ -103,7 +103,7 @@ def _has_rules(node: Node) -> bool:
 
 
 def value_walk(node: Node, *, is_resource: bool = False) -> Walk:
-    """Make what asks all rules of a value and of what is in it; raises ExpressionError."""
+    """Return the evaluation of all rules of a value and its children. Raise ExpressionError."""
     parts = [_own_rules(node, is_resource=is_resource)] if node.rules else []
     parts += [part for part in (_fields(node), _elements(node)) if part is not None]
 
@@ -193,7 +193,7 @@ def _compile(rule: Json, node: Node) -> _Rule:
 
 
 class _Asked:
-    """One value, of which rules are asked."""
+    """The evaluation of rules for one value and its old value."""
 
     def __init__(self, kind: str, value: Any, old: Any, native: Native | None) -> None:
         self._kind, self._value, self._old = kind, value, old
@@ -202,7 +202,7 @@ class _Asked:
         self._seen_old = (old if native is None else native(old)) if had else ABSENT
 
     def ask(self, rule: _Rule, path: str, budget: _Budget) -> Cause | None:
-        """Ask one rule; give what is wrong. Raises _SpentError."""
+        """Evaluate one rule; return the cause if it fails. Raise _BudgetExceededError."""
         if rule.expression.uses_old and self._seen_old is ABSENT and not rule.optional_old:
             return None
         variables = self._variables(rule)
@@ -270,5 +270,5 @@ def _failure(error: str, words: str) -> str:
 
 
 def sources(rules: Sequence[Json]) -> list[str]:
-    """Return the rules' expressions."""
+    """Return the expressions of rules."""
     return [rule.get("rule", "") for rule in rules]

@@ -1,6 +1,6 @@
-"""The CEL library, which only those need who write rules.
+"""The CEL library; an optional dependency that only schemas with rules need.
 
-Its compiler finds faults of syntax; types it knows at run time only.
+Its compiler reports syntax errors; it checks types only at run time.
 """
 
 from __future__ import annotations

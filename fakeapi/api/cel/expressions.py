@@ -1,4 +1,4 @@
-"""An expression, compiled: what it is about, what it costs, and what it gives."""
+"""Compiled expressions: their variables, their cost and their result."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _FAILED: Final = "Failed to parse expression"
 
 
 class ExpressionError(ValueError):
-    """An expression cannot be compiled or evaluated; the words are upstream's."""
+    """An expression cannot be compiled or evaluated; the message is upstream's."""
 
 
 class CostError(ExpressionError):
-    """An evaluation would cost more than one may."""
+    """The cost of an evaluation exceeds the limit per call."""
 
 
 class Expression:
     """A compiled expression."""
 
     def __init__(self, source: str) -> None:
-        """Compile; raises ExpressionError."""
+        """Compile the expression. Raise ExpressionError if that fails."""
         self.source = source
         tokens = tokenize(source)
         self.uses_old = any(t.kind == "name" and t.text == "oldSelf" for t in tokens)
@@ -40,14 +40,14 @@ class Expression:
             raise ExpressionError(_parse_error(str(error))) from None
 
     def cost(self, value: Any) -> int:
-        """Return what it costs to evaluate it over a value; raises CostError above the limit."""
+        """Return the cost of an evaluation for a value. Raise CostError above the limit."""
         cost = 1 if self._depth == 0 else 1 + _size(value) ** self._depth
         if cost > PER_CALL_LIMIT:
             raise CostError("operation cancelled: actual cost limit exceeded")
         return cost
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
-        """Return its value; raises ExpressionError."""
+        """Return the value of the expression. Raise ExpressionError if the evaluation fails."""
         context = _context()
         for name, value in variables.items():
             context.add_variable(name, value)
@@ -65,13 +65,13 @@ class Expression:
 
 @lru_cache(maxsize=4096)
 def compile_expression(source: str) -> Expression:
-    """Compile an expression, once; raises ExpressionError."""
+    """Compile an expression, or return it from the cache. Raise ExpressionError."""
     return Expression(source)
 
 
 @lru_cache(maxsize=1)
 def _context() -> Any:
-    """Return the context that holds all functions."""
+    """Return the evaluation context with all functions."""
     context = ENGINE.Context()
     for name, function in known_functions().items():
         context.add_function(name, function)
@@ -80,14 +80,14 @@ def _context() -> Any:
 
 @lru_cache(maxsize=1)
 def known_functions() -> Mapping[str, Any]:
-    """Return all functions beside those that are CEL's own."""
+    """Return all functions that are not built into CEL, by name."""
     from cel.stdlib import STDLIB_FUNCTIONS
 
     return {**STDLIB_FUNCTIONS, **FUNCTIONS}
 
 
 def _parse_error(message: str) -> str:
-    """Return the compiler's report without what stands around it."""
+    """Return the compiler's report without the prefix that the library adds."""
     at = message.find("ERROR:")
     report = message[at:] if message.startswith(_FAILED) and at >= 0 else message
     return "compilation failed: " + report.replace("\n| ", "\n | ").rstrip()

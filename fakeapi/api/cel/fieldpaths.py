@@ -1,4 +1,4 @@
-"""Paths that say where in an object something is, held against its schema.
+"""Field paths of rules, resolved in a schema.
 
     .spec.size    .spec['size']    .labels['app.io/name']
 
@@ -17,11 +17,11 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 
 
 class FieldPathError(ValueError):
-    """A path is malformed, or leads nowhere."""
+    """A path is malformed, or the schema has no such field."""
 
 
 def find_field(path: str, node: Node, *, brackets: bool = True) -> tuple[str, Node | None]:
-    """Return a path as messages spell it, and the node it leads to; raises FieldPathError."""
+    """Return a path as messages print it, and the node at its end. Raise FieldPathError."""
     found: Node | None = node
     spelled, position = "", 0
     while position < len(path):

@@ -1,9 +1,9 @@
 """The functions that Kubernetes adds to CEL.
 
-There are functions of lists, texts, URLs, quantities, addresses, formats and versions. They are
-functions of their first argument, which CEL may write before the dot. Values of these types are
-kept as text in one spelling, so that what is equal is equal: a quantity is a plain number (``1Ki``
-is ``1024``), an address its canonical form.
+There are functions for lists, strings, URLs, quantities, IP addresses, formats and versions. The
+receiver of a CEL method call is the first argument. Values of these types are strings in canonical
+form, so that equal values compare as equal: a quantity is a plain number (``1Ki`` is ``1024``), an
+address its canonical form.
 
 Source: k8s.io/apiserver/pkg/cel/library.
 """
@@ -137,7 +137,7 @@ def _power(base: int, exponent: int) -> Fraction:
 
 
 def _written(amount: Fraction) -> str:
-    """Write an amount as a plain decimal number, which a quantity always is."""
+    """Return an amount as a quantity: a plain decimal number, in nano units if not an integer."""
     if amount.denominator == 1:
         return str(amount.numerator)
     return f"{amount.numerator * 10**9 // amount.denominator}n"
@@ -160,7 +160,7 @@ def _version(text: str) -> tuple[Any, ...]:
 
 
 def _compared(one: str, two: str) -> int:
-    """Compare two quantities, or two versions."""
+    """Return -1, 0 or 1: the order of two quantities, or of two versions."""
     first: Any
     second: Any
     if _is_quantity(one) and _is_quantity(two):
@@ -313,4 +313,4 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     FUNCTION: optional_field,
     **{f"format.{name}": (lambda name=name: _FORMAT + name) for name in _CHECKS},
 }
-"""By name, with its namespace where it has one."""
+"""The functions by name, qualified with a namespace where they have one."""

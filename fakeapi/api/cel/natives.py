@@ -1,11 +1,11 @@
-"""Values as rules see them: names that CEL can spell, numbers and times of the schema's type.
+"""Values as rules see them: escaped field names, and numbers and times of the schema's type.
 
     namespace: a    self.__namespace__
     a-b: 1          self.a__dash__b
     format: date-time, date, duration    a timestamp, a timestamp, a duration
-    type: number    a double, even if it was written as an integer
+    type: number    a double, even if the document has an integer
 
-Of an object's own metadata a rule sees its name. Sources: UnstructuredToVal in
+Rules see only the name and generateName of an object's own metadata. Sources: UnstructuredToVal in
 k8s.io/apiserver/pkg/cel/common/values.go, k8s.io/apiserver/pkg/cel/escaping.go.
 """
 
@@ -60,12 +60,12 @@ ROOT_FIELDS: Final = {
         "properties": {name: {"type": "string"} for name in _META_NAMES},
     },
 }
-"""What a rule sees of a whole object beside what its schema says."""
+"""The fields of a whole object that rules see in addition to those of its schema."""
 
 
 @lru_cache(maxsize=4096)
 def escape(name: str) -> str | None:
-    """Return a field's name as rules spell it; None if they cannot."""
+    """Return a field's name, escaped as an identifier of CEL; None if it cannot be escaped."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _SPELLABLE.fullmatch(name):
@@ -74,20 +74,20 @@ def escape(name: str) -> str | None:
 
 
 def with_metadata(node: Node) -> Node:
-    """Return the node of a whole object, its kind and its name included."""
+    """Return the node of a whole object, with apiVersion, kind and metadata."""
     properties = {**(node.schema.get("properties") or {}), **ROOT_FIELDS}
     return node_of({**node.schema, "properties": properties})
 
 
 def resource_view(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a whole object with as much of its metadata as rules see."""
+    """Return a whole object, its metadata reduced to the fields that rules see."""
     metadata = document.get("metadata") or {}
     shown = {name: metadata[name] for name in _META_NAMES if name in metadata}
     return {**document, "metadata": shown}
 
 
 def native_of(node: Node | None) -> Native | None:
-    """Make what turns a value into what rules see; None if they see it as it is."""
+    """Return the conversion of values into those that rules see; None if nothing changes."""
     if node is None:
         return None
     if node.type == "string":

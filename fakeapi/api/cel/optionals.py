@@ -1,9 +1,9 @@
-"""Optional syntax, said with functions, since the library cannot read it.
+"""Optional field selection, rewritten as function calls because the library cannot parse it.
 
     self.?a.b.orValue(1)    optional_field(optional_field(self, 'a'), 'b').orValue(1)
     self[?'a']              optional_field(self, 'a')
 
-What is selected from an optional value is optional again.
+A selection from an optional value is optional, too.
 
 Source: https://github.com/google/cel-spec/wiki/proposal-246.
 """
@@ -19,14 +19,14 @@ FUNCTION: Final = "optional_field"
 
 
 def spelled_out(expression: str) -> str:
-    """Return an expression without optional syntax."""
+    """Return an expression with its optional selections rewritten as function calls."""
     while (rewritten := _rewritten(expression)) is not None:
         expression = rewritten
     return expression
 
 
 def _rewritten(expression: str) -> str | None:
-    """Rewrite the first optional selection, and the plain ones that follow it; None if none is."""
+    """Rewrite the first optional selection and the plain ones after it; None if there is none."""
     tokens = tokenize(expression)
     first = next((i for i, t in enumerate(tokens) if t.text in (".?", "[?")), None)
     if first is None or first == 0:
@@ -53,7 +53,7 @@ def _rewritten(expression: str) -> str | None:
 
 
 def _operand(tokens: list[Token], last: int) -> int:
-    """Return where the operand begins that ends with the token ``last``."""
+    """Return the index of the first token of the operand that ends with the token ``last``."""
     index = last
     while index > 0:
         if tokens[index].text in (")", "]", "}"):
@@ -74,7 +74,7 @@ def _opening(tokens: list[Token], last: int) -> int:
 
 
 def optional_field(holder: Any, name: Any) -> Any:
-    """Return a field of an object, an element of a list, or nothing, as an optional value."""
+    """Return a field of an object or an element of a list as an optional value."""
     nothing = ENGINE.OptionalValue.none()
     if isinstance(holder, ENGINE.OptionalValue):
         if not holder.has_value():

@@ -1,11 +1,11 @@
-"""Names and fields that an expression uses although there are none such.
+"""References of an expression to undeclared names, functions and fields.
 
-The library finds them when it evaluates, and only where it happens to look; a definition is to be
-refused before. So an expression is read once: names that nothing declares, functions that nobody
-has, fields that the schema does not know. What a call gives is not known here, and neither is what
-is selected from that.
+The library finds these errors only when it evaluates the branch that has them, but a definition
+must be rejected when it is written. One pass over the tokens finds undeclared names, unknown
+functions, and fields that the schema does not have. The type of a call's result is not known, nor
+that of a selection from it.
 
-Source: github.com/google/cel-go/checker (errors.go) for the words.
+Source: github.com/google/cel-go/checker (errors.go) for the messages.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ Scope = dict[str, Node | None]
 def faults_in(
     expression: str, variables: Scope, functions: Collection[str], wanted: str
 ) -> str | None:
-    """Return the first fault in upstream's words; None if none is found.
+    """Return the message of the first error, as upstream prints it; None if there is none.
 
-    ``variables`` are the names that there are, with their schemas (None: anything). ``wanted`` is
-    the schema type that a plain selection must have (``boolean``, ``string``).
+    ``variables`` are the declared names with their schemas (None: any type). ``result_type`` is the
+    schema type that a plain selection must have (``boolean``, ``string``).
     """
     tokens = tokenize(expression)
     reader = _Reader(tokens, dict(variables), functions)
@@ -102,7 +102,7 @@ Fault = tuple[int, str]
 
 
 class _Reader:
-    """Reads an expression from left to right, and remembers what macros have named."""
+    """Checks the tokens of an expression from left to right; macros add variables to its scope."""
 
     def __init__(self, tokens: list[Token], scope: Scope, functions: Collection[str]) -> None:
         self._tokens = tokens
@@ -113,7 +113,7 @@ class _Reader:
         self._end = -1
 
     def read(self, index: int) -> Fault | None:
-        """Look at one token."""
+        """Return the error of one token; None if there is none."""
         token, after = self._tokens[index], at(self._tokens, index + 1).text
         if token.kind != "name" or token.text in _LITERALS:
             return None
@@ -125,7 +125,7 @@ class _Reader:
             return self._follow(index)
         if token.text in _TYPES or (token.text in self._spaces | {"optional"} and after == "."):
             return None
-        if after == "{":  # a message, which there are none of
+        if after == "{":  # a message literal; no message types are declared
             return token.start, f"undeclared reference to '{token.text}' (in container '')"
         return token.start, f"undeclared reference to '{token.text}' (in container '')"
 
@@ -138,7 +138,7 @@ class _Reader:
         return self._tokens[index + 1].start, words
 
     def _follow(self, index: int) -> Fault | None:
-        """Follow the selections from a variable, as long as their schema is known."""
+        """Check the selections from a variable as far as their schema is known."""
         node = self._scope[self._tokens[index].text]
         index += 1
         while node is not None:
@@ -160,13 +160,13 @@ class _Reader:
         return None
 
     def _bind(self, node: Node, method: str, index: int) -> None:
-        """Return a macro's variable the schema of what it goes through."""
+        """Declare a macro's variable with the schema of the elements that it iterates over."""
         variable, comma = at(self._tokens, index), at(self._tokens, index + 1).text
         if method in MACROS and variable.kind == "name" and comma == ",":
             self._scope[variable.text] = node.items
 
     def wrong_result(self, wanted: str) -> str | None:
-        """Word that the whole expression is one selection of a wrong type, if it is."""
+        """Return the error if the whole expression is one selection of another type."""
         node = self._result
         whole = self._end == len(self._tokens) and not _has_marks(self._tokens)
         if not whole or node is None or node.type in ("", wanted):

@@ -1,4 +1,4 @@
-"""What is wrong with a schema's rules: they do not compile, or say what cannot be said.
+"""Validation of a schema's rules: their fields, and the compilation of their expressions.
 
 Source: ValidateCustomResourceDefinitionOpenAPISchema in k8s.io/apiextensions-apiserver/pkg/apis/
 apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/compilation.go.
@@ -30,7 +30,7 @@ _NOT_EMPTY: Final = "must be non-empty if specified"
 
 
 def rule_faults(rule: Json, node: Node, path: str) -> Iterator[Cause]:
-    """Return the faults of a rule's members, but for its expressions."""
+    """Return the errors of a rule's fields, except those of its expressions."""
     source = (rule.get("rule") or "").strip()
     message = rule.get("message") or ""
     if not source:
@@ -72,10 +72,10 @@ def _breaks(text: str) -> bool:
 def expression_faults(
     rule: Json, node: Node, path: str, *, is_resource: bool, uncorrelated: str
 ) -> Iterator[Cause]:
-    """Return the faults of a rule's expressions.
+    """Return the errors of a rule's expressions.
 
-    ``uncorrelated`` is the path of the list around them whose elements nobody can tell apart, so
-    that nothing is known about what they were ("": there is none).
+    ``uncorrelated`` is the path of the enclosing list whose elements cannot be correlated with
+    those of the old object, so that ``oldSelf`` is not available ("": there is none).
     """
     if not is_installed():
         yield forbidden_field(f"{path}.rule", MISSING)
@@ -101,7 +101,7 @@ def expression_faults(
 
 
 def fault_of(source: str, scope: Scope, wanted: str) -> str | None:
-    """Return what is wrong with an expression that is to be of a type, None if nothing is."""
+    """Return the error of an expression that must have a type; None if it is valid."""
     try:
         compile_expression(source.strip())
     except ExpressionError as error:
@@ -111,7 +111,7 @@ def fault_of(source: str, scope: Scope, wanted: str) -> str | None:
 
 
 def _shown(rule: Json) -> Shown:
-    """Return a rule as upstream's internal type prints it."""
+    """Return a rule as Go prints upstream's internal type."""
     fields = {
         "Rule": rule.get("rule", ""),
         "Message": rule.get("message", ""),

@@ -1,4 +1,4 @@
-"""A CEL expression in pieces: names, literals and operators, each with its place.
+"""The tokens of a CEL expression: names, literals and operators, each with its position.
 
 Source: the lexis in https://github.com/google/cel-spec/blob/master/doc/langdef.md.
 """
@@ -24,7 +24,7 @@ _OPENING: Final = {"(": ")", "[": "]", "{": "}", "[?": "]"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece: ``kind`` is name, text, number or mark; ``start`` counts characters from 0."""
+    """A token: ``kind`` is name, text, number or mark; ``start`` counts characters from 0."""
 
     kind: str
     text: str
@@ -35,7 +35,7 @@ END: Final = Token("mark", "", -1)
 
 
 def tokenize(expression: str) -> list[Token]:
-    """Take an expression apart; what is no CEL becomes marks."""
+    """Split an expression into tokens; characters that are not CEL become marks."""
     return [
         Token(match.lastgroup or "mark", match[0], match.start())
         for match in _TOKEN.finditer(expression)
@@ -44,12 +44,12 @@ def tokenize(expression: str) -> list[Token]:
 
 
 def at(tokens: Sequence[Token], index: int) -> Token:
-    """Return a token; one without text beyond either end."""
+    """Return the token at an index; an empty one if the index is out of range."""
     return tokens[index] if 0 <= index < len(tokens) else END
 
 
 def closing(tokens: Sequence[Token], start: int) -> int:
-    """Return where the bracket that opens at ``start`` is closed; the end if it never is."""
+    """Return the index of the bracket that closes the one at ``start``; else the last index."""
     depth = 0
     for index in range(start, len(tokens)):
         text = tokens[index].text
@@ -61,7 +61,7 @@ def closing(tokens: Sequence[Token], start: int) -> int:
 
 
 def macro_depth(tokens: Sequence[Token]) -> int:
-    """Return how deeply macros over lists and maps are nested."""
+    """Return the nesting depth of macros over lists and maps."""
     deepest, open_until = 0, list[int]()
     for index, token in enumerate(tokens):
         open_until = [end for end in open_until if end >= index]

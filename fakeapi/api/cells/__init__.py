@@ -1,8 +1,8 @@
-"""Cells: what a Table says of one object, kind by kind.
+"""The printers of built-in kinds: the cells of a Table's row, one printer for each kind.
 
-Each kind has one function from a document and the present moment to the cells of its row, in the
-order of the kind's columns (:mod:`fakeapi.kinds.columns`). Documents are read as they were stored:
-a part that is missing, or is not of the type it should be, counts as absent.
+A printer is a function from a document and the current time to the cells of its row, in the order
+of the kind's columns (:mod:`fakeapi.apiserver.printers.columns`). A printer reads stored documents:
+a field that is missing or has another type counts as absent.
 
 Source: pkg/printers/internalversion/printers.go of kubernetes, at v1.37.
 """
@@ -27,6 +27,6 @@ ROWS: Mapping[str, Row] = {
 FINISHERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], Sequence[list[Cell]]], None]] = {
     "StorageClass.storage.k8s.io": storage.mark_default
 }
-"""What a row says because of the list that it stands in."""
+"""Functions by kind that change the rows of a list after all of them are printed."""
 
 __all__ = ["FINISHERS", "ROWS", "Cell", "Row"]

@@ -1,4 +1,4 @@
-"""The cluster itself: nodes, namespaces, configuration, events, leases, devices."""
+"""Printers of nodes, namespaces, configuration, events, leases and devices."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _secret(document: Document, now: int) -> list[Cell]:
 
 
 def _event(document: Document, now: int) -> list[Cell]:
-    """Return an event's row; both of its groups store the same members under their own names."""
+    """Return an Event's cells; its two groups store the same data under different field names."""
     subject = at(document, "involvedObject") or at(document, "regarding")
     first, last, count = _times(document, now)
     named_kind = (text(subject, "kind").lower(), text(subject, "name"))
@@ -104,7 +104,7 @@ def _event(document: Document, now: int) -> list[Cell]:
 
 
 def _times(document: Document, now: int) -> tuple[str, str, int]:
-    """Return when an event was first and last seen, and how often."""
+    """Return the ages of an Event's first and last occurrence, and its count."""
     begun = _either(document, "firstTimestamp", "deprecatedFirstTimestamp")
     ended = _either(document, "lastTimestamp", "deprecatedLastTimestamp")
     first = since(begun if parse_time(begun) is not None else at(document, "eventTime"), now)

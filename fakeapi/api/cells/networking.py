@@ -1,4 +1,4 @@
-"""Networking: addresses and ports, cut short where there are many."""
+"""Printers of networking kinds; long lists of addresses and ports are shortened."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _ingress(document: Document, now: int) -> list[Cell]:
 
 
 def _hosts(document: Document) -> str:
-    """Return the hosts of the rules; the first three that have one, and how many rules follow."""
+    """Return the first three hosts of the rules, and the number of rules that follow."""
     rules = [text(rule, "host") for rule in objects(document, "spec", "rules")]
     shown: list[str] = []
     cut = False
@@ -150,7 +150,7 @@ def _service_cidr(document: Document, now: int) -> list[Cell]:
 
 
 def _ip_address(document: Document, now: int) -> list[Cell]:
-    """Return an address's row; it has a cell more than columns, as upstream."""
+    """Return an IPAddress's cells; there is one cell more than columns, as upstream."""
     parent = at(document, "spec", "parentRef")
     if parent is None:
         return [name(document), NONE, age(document, now)]

@@ -1,9 +1,9 @@
-"""Pods: the READY, STATUS and RESTARTS that people know, which no field holds.
+"""The printer of pods, which computes READY, STATUS and RESTARTS.
 
-STATUS is the last of these that applies: the phase, or the pod's own reason; SchedulingGated; how
-far the init containers are (``Init:1/3``, ``Init:Error``); why a container waits or has ended, the
-first container counting most; Terminating. RESTARTS counts the init containers only while they
-run, and sidecars always.
+STATUS is the last of these that applies: the phase, or the pod's own reason; SchedulingGated; the
+progress of the init containers (``Init:1/3``, ``Init:Error``); the reason why a container is
+waiting or terminated, where the first container takes precedence; Terminating. RESTARTS includes
+init containers only while they run, and sidecars always.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Status = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Restarts:
-    """Restarts counted so far, and when the last one was."""
+    """The number of restarts, and the time of the last one."""
 
     count: int = 0
     last: int | None = None
@@ -56,7 +56,7 @@ class _Restarts:
 
 @dataclass(slots=True)
 class _Summary:
-    """What the row says, as it is worked out."""
+    """The reason, ready containers and restarts of a pod, while they are computed."""
 
     reason: str
     ready: int
@@ -65,7 +65,7 @@ class _Summary:
 
 
 def pod(document: Mapping[str, Any], now: int) -> list[Cell]:
-    """Return a pod's row."""
+    """Return a pod's cells."""
     summary = _initialization(document)
     if not summary.initializing or "Initialized" in true_conditions(document):
         _add_containers(summary, document)
@@ -83,7 +83,7 @@ def pod(document: Mapping[str, Any], now: int) -> list[Cell]:
 
 
 def row_conditions(document: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the conditions of a pod's row: whether it has completed, and how."""
+    """Return the conditions of a pod's TableRow: Completed, if the pod has ended."""
     phase = text(document, "status", "phase")
     messages = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
     if phase not in messages:
@@ -108,9 +108,9 @@ def _first_reason(document: Mapping[str, Any]) -> str:
 
 
 def _initialization(document: Mapping[str, Any]) -> _Summary:
-    """Summarize the init containers up to the first that has not done its work.
+    """Summarize the init containers up to the first that has not completed.
 
-    If all have, the restarts are those of the sidecars alone.
+    If all have completed, only the restarts of sidecars are counted.
     """
     sidecars = _sidecars(document)
     total = len(objects(document, "spec", "initContainers"))
@@ -170,7 +170,7 @@ def _add_containers(summary: _Summary, document: Mapping[str, Any]) -> None:
 
 
 def _completed(document: Mapping[str, Any], running: int, failure: str) -> str:
-    """Tell what a pod is of which some containers have completed and ``running`` have not."""
+    """Return the status of a pod with completed containers, of which ``running`` still run."""
     if running and "Ready" in true_conditions(document):
         return "Running"
     return failure or ("NotReady" if running else "Completed")

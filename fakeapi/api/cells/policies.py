@@ -1,4 +1,4 @@
-"""Rules: who may do what, how much, when, and who is asked first."""
+"""Printers of policies: disruption budgets, quotas, RBAC, certificates, admission, flow control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading documents for people: parts that may be missing, ages, selectors, long lists.
+"""Human-readable cells: fields that may be missing, ages, selectors, shortened lists.
 
 Sources: k8s.io/apimachinery pkg/util/duration (HumanDuration), apis/meta/v1 (FormatLabelSelector)
 and pkg/labels.
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 Cell = str | int | bool | None
 Row = Callable[[Mapping[str, Any], int], list[Cell]]
-"""Gives the cells of a document's row at a moment (seconds since 1970)."""
+"""A printer: returns the cells of a document at a time (seconds since 1970)."""
 
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
@@ -39,7 +39,7 @@ def at(document: Any, *path: str) -> Any:
 
 
 def text(document: Any, *path: str, absent: str = "") -> str:
-    """Return the text at a path; ``absent`` if it is missing, empty or no scalar."""
+    """Return the scalar at a path as text; ``absent`` if it is missing, empty or not a scalar."""
     value = at(document, *path)
     if value is None or value == "" or isinstance(value, dict | list):
         return absent
@@ -86,7 +86,7 @@ def deleted(document: Any) -> bool:
 
 
 def parse_time(stamp: Any) -> int | None:
-    """Return an RFC 3339 time in seconds since 1970, fractions cut off; None if it is none."""
+    """Return an RFC 3339 time in whole seconds since 1970; None if it is not valid."""
     match = _TIME.fullmatch(stamp) if isinstance(stamp, str) else None
     if match is None:
         return None
@@ -99,18 +99,18 @@ def parse_time(stamp: Any) -> int | None:
 
 
 def since(stamp: Any, now: int) -> str:
-    """Tell how long ago a time was; ``<unknown>`` if there is none."""
+    """Return the duration since a time; ``<unknown>`` if there is none."""
     moment = parse_time(stamp)
     return UNKNOWN if moment is None else human_duration(now - moment)
 
 
 def age(document: Any, now: int) -> str:
-    """Tell how old an object is."""
+    """Return an object's age."""
     return since(at(document, "metadata", "creationTimestamp"), now)
 
 
 def human_duration(seconds: int) -> str:
-    """Return a length of time in at most two units, coarser the longer it is."""
+    """Return a duration in at most two units, which are coarser for longer durations."""
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
     if seconds < 2 * _MINUTE:
@@ -133,14 +133,15 @@ def human_duration(seconds: int) -> str:
 
 
 def labels(document: Any, *path: str) -> str:
-    """Return the labels at a path as a selector writes them: ``a=b,c=d``."""
+    """Return the labels at a path in the form of a selector: ``a=b,c=d``."""
     return _pairs(mapping(document, *path)) or NONE
 
 
 def selector(document: Any, *path: str, absent: str = NONE) -> str:
-    """Return the label selector at a path in one line; a missing one selects nothing.
+    """Return the label selector at a path as one line.
 
-    ``absent`` stands for one that selects everything, and for none at all.
+    Return ``absent`` for an empty selector and for a missing one, and ``<error>`` for a selector
+    with an unknown operator.
     """
     parts = [
         (key, f"{key}={value}") for key, value in mapping(document, *path, "matchLabels").items()
@@ -165,7 +166,7 @@ def containers(document: Any, *path: str) -> list[Cell]:
 
 
 def shortened(words: Sequence[str], most: int, absent: str) -> str:
-    """Join the first words, and say how many more there are."""
+    """Join the first ``most`` words, and append the number of the others."""
     shown = ",".join(words[:most])
     if len(words) > most:
         return f"{shown} + {len(words) - most} more..."
@@ -173,7 +174,7 @@ def shortened(words: Sequence[str], most: int, absent: str) -> str:
 
 
 def true_conditions(document: Any) -> frozenset[str]:
-    """Return the types of the conditions that hold."""
+    """Return the types of the conditions with status True."""
     found = conditions(document)
     return frozenset(kind for kind, each in found.items() if text(each, "status") == "True")
 
@@ -184,7 +185,7 @@ def conditions(document: Any) -> Mapping[str, Mapping[str, Any]]:
 
 
 def named(document: Mapping[str, Any], now: int) -> list[Cell]:
-    """Return the row of kinds of which only name and age are told."""
+    """Return the cells of kinds that have only the columns Name and Age."""
     return [name(document), age(document, now)]
 
 

@@ -1,4 +1,4 @@
-"""Storage: volumes and claims, their classes, and the drivers behind them."""
+"""Printers of storage kinds: volumes, claims, classes, attachments and CSI drivers."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _storage_class(document: Document, now: int) -> list[Cell]:
 
 
 def mark_default(documents: Sequence[Document], rows: Sequence[list[Cell]]) -> None:
-    """Mark the StorageClass of a list that is the default: the youngest that says it is one."""
+    """Mark the default StorageClass of a list: the youngest that is annotated as default."""
     defaults = [index for index, each in enumerate(documents) if _is_default(each)]
     if not defaults:
         return

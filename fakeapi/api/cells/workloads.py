@@ -1,4 +1,4 @@
-"""Workloads: what makes pods, and how many of them there are."""
+"""Printers of workloads: replica counts, progress, and autoscaling metrics."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _targets(document: Document) -> str:
 
 
 def _metric(metric: Document, status: Document) -> str:
-    """Return one metric's present and wanted value; shares of a request are percentages."""
+    """Return a metric's current and target value; a share of the request is a percentage."""
     kind = text(metric, "type")
     if kind not in _METRICS:
         return "<unknown type>"

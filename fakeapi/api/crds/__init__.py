@@ -1,16 +1,12 @@
-"""Custom resources: what a CustomResourceDefinition declares, and what is wrong with one.
+"""Custom resources: validation of CustomResourceDefinitions, their status, and their kinds.
 
-    internal     a definition as upstream's messages know it
-    definitions  the rules of whole definitions
-    versions, conversions     the rules of their parts
-    schemas, structures, defaults     the rules of their schemas
-    schemabodies schemas inside of schemas, read as Go reads them
-    statuses     conditions, names, stored versions
-    resources    a definition as kinds
-    compiled     a schema, ready to be used
-    objects      what the API asks of custom resources
-    columns      their Tables
-    described    their schemas, as OpenAPI shows them
+    definition_validation      whole definitions, in upstream's internal representation
+    version_validation         versions, columns, subresources and conversion
+    schema_validation          schemas
+    structural_validation      structural schemas and their defaults
+    definition_status          conditions, accepted names, stored versions
+    custom_kinds               a definition as kinds, one for each version
+    custom_resource_strategy   the compiled schema, and the strategy of custom resources
 
 Source: k8s.io/apiextensions-apiserver/pkg.
 """

@@ -1,4 +1,4 @@
-"""The Tables of custom resources: the columns that their definitions name.
+"""The Table columns of custom resources, from their definitions.
 
 Source: pkg/registry/customresource/tableconvertor/tableconvertor.go and pkg/apiserver/helpers.go of
 k8s.io/apiextensions-apiserver.
@@ -21,7 +21,7 @@ _AGE: Final = PrinterColumn("Age", "date", ".metadata.creationTimestamp")
 
 
 class CustomTable:
-    """The columns of one version of a custom resource; ``kind`` is what rows show."""
+    """The columns of one version of a custom resource, and the cells of its objects."""
 
     def __init__(self, custom: Custom) -> None:
         self._columns = [c for c in custom.columns or (_AGE,) if _is_path(c.path)]
@@ -36,7 +36,7 @@ class CustomTable:
         ]
 
     def cells(self, document: Mapping[str, Any], now: int) -> list[Cell]:
-        """Return the cells of an object's row; ``now`` is in seconds since 1970."""
+        """Return the cells of an object; ``now`` is in seconds since 1970."""
         cells: list[Cell] = [name(document)]
         for column, find in zip(self._columns, self._paths, strict=True):
             found = find(document)
@@ -46,7 +46,7 @@ class CustomTable:
 
 @lru_cache(maxsize=1024)
 def custom_table(custom: Custom) -> CustomTable:
-    """Return the table of a custom resource."""
+    """Return the columns of a custom resource, from a cache."""
     return CustomTable(custom)
 
 

@@ -1,4 +1,4 @@
-"""Everything that a schema demands of objects of one version, compiled once and kept."""
+"""The schema of one version, compiled once: pruning, defaulting, validation and CEL rules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _UNCHECKED: Final = (
 
 
 class Compiled:
-    """One version's schema, ready to be used."""
+    """The compiled schema of one version."""
 
     def __init__(self, custom: Custom) -> None:
         self._node = node_of(custom.schema)
@@ -55,9 +55,9 @@ class Compiled:
         self._rules: RuleCheck | None = rule_check(self._node)
 
     def read(self, document: Document) -> list[str]:
-        """Keep of a document what the schema knows, and give the paths of the rest.
+        """Prune a document in place, and return the paths of its unknown fields.
 
-        Raises MismatchError.
+        Raise StructDecodeError if its metadata, or that of an embedded object, does not decode.
         """
         unknown = read_metadata(document)
         unknown += prune_resource(self._node, document)
@@ -66,11 +66,11 @@ class Compiled:
         return unknown
 
     def fill(self, document: Document) -> None:
-        """Fill in defaults, in place."""
+        """Apply the schema's defaults, in place."""
         fill(self._node, document)
 
     def causes(self, document: Document, old: Old = None) -> list[Cause]:
-        """Return the faults of an object that is about to be stored, ``old`` in its place before."""
+        """Return the errors of an object before it is stored; ``old`` is the object it replaces."""
         faults: Faults = []
         self._check(document, ABSENT if old is None else old, None, faults)
         causes = causes_of(faults)
@@ -82,7 +82,7 @@ class Compiled:
         return self._with_others(causes, document, old)
 
     def status_causes(self, document: Document, old: Mapping[str, Any]) -> list[Cause]:
-        """Return the faults of an object whose status is about to be stored."""
+        """Return the errors of an object before its status is stored."""
         faults: Faults = []
         if self._check_status is not None and "status" in document:
             self._check_status(document["status"], old.get("status", ABSENT), None, faults)
@@ -92,7 +92,10 @@ class Compiled:
         return self._with_others(causes, document, old)
 
     def _with_others(self, causes: list[Cause], document: Document, old: Old) -> list[Cause]:
-        """Add faults of lists and of rules, which are asked only of what is otherwise in order."""
+        """Add the errors of list types, and of CEL rules unless earlier errors block them.
+
+        Duplicates in a list that the old object has, too, are ignored.
+        """
         if self._twins is not None and (old is None or not any(self._twins(old, ""))):
             causes += self._twins(document, "")
         if self._rules is None:
@@ -104,7 +107,7 @@ class Compiled:
 
 @lru_cache(maxsize=1024)
 def compiled(custom: Custom) -> Compiled:
-    """Return what a version's schema is compiled to; raises ValueError if it cannot be."""
+    """Return the compiled schema of a version, from a cache. Raise ValueError if it is invalid."""
     return Compiled(custom)
 
 
@@ -138,7 +141,7 @@ def _accessor(path: str, value: Any, wanted: str) -> str:
 
 
 def value_at(document: Any, path: str) -> Any:
-    """Return what stands at a simple path (``.spec.size``), None if nothing does."""
+    """Return the value at a simple path (``.spec.size``); None if it is missing."""
     for step in path.removeprefix(".").split("."):
         document = document.get(step) if isinstance(document, dict) else None
     return document

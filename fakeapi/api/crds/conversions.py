@@ -1,4 +1,4 @@
-"""Rules of a definition's conversion, and of addresses of webhooks.
+"""Validation of a definition's conversion, and of the client configuration of webhooks.
 
 Sources: validateCustomResourceConversion in pkg/apis/apiextensions/validation/validation.go of
 k8s.io/apiextensions-apiserver, k8s.io/apiserver/pkg/util/webhook/validation.go.
@@ -25,7 +25,7 @@ _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
 def conversion_faults(conversion: Json, path: str, *, established: bool) -> Iterator[Cause]:
-    """Return the faults of a conversion; of one that is established the CA bundle is looked at."""
+    """Return the errors of a conversion; the CA bundle is checked if the CRD is established."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook") or {}
     if not strategy:
         yield required(f"{path}.strategy")
@@ -43,7 +43,7 @@ def conversion_faults(conversion: Json, path: str, *, established: bool) -> Iter
 
 
 def client_faults(config: Json | None, path: str, *, established: bool) -> Iterator[Cause]:
-    """Return the faults of where a webhook is to be found."""
+    """Return the errors of a webhook's clientConfig."""
     if config is None:
         yield required(path, "required when strategy is set to Webhook")
         return
@@ -61,12 +61,12 @@ def client_faults(config: Json | None, path: str, *, established: bool) -> Itera
 
 
 def is_ca_bundle(bundle: str) -> bool:
-    """Return whether a text is base64 of certificates, as far as their armour tells."""
+    """Return whether a text is base64 that contains the PEM header of a certificate."""
     return _CERTIFICATE in b64decode(bundle)
 
 
 def url_faults(url: str, path: str) -> Iterator[Cause]:
-    """Return the faults of a webhook's URL."""
+    """Return the errors of a webhook's URL."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -88,7 +88,7 @@ def url_faults(url: str, path: str) -> Iterator[Cause]:
 
 
 def service_faults(service: Json, path: str) -> Iterator[Cause]:
-    """Return the faults of a webhook's service."""
+    """Return the errors of a webhook's service reference."""
     for name in ("name", "namespace"):
         if not service.get(name):
             yield required(f"{path}.{name}", f"service {name} is required")
@@ -115,7 +115,7 @@ def _path_faults(text: str, path: str) -> Iterator[Cause]:
 
 
 def review_faults(versions: Sequence[str], path: str, none: str = "") -> Iterator[Cause]:
-    """Say what is wrong with the versions of a review; ``none`` is said where there are none."""
+    """Return the errors of review versions; ``none`` is the message for an empty list."""
     if not versions:
         yield required(path, none)
         return

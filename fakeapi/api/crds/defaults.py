@@ -1,4 +1,4 @@
-"""Rules of defaults: what stands in for nothing must itself be in order.
+"""Validation of a schema's defaults: each default must be valid in its schema.
 
 Source: pkg/apiserver/schema/defaulting/validation.go of k8s.io/apiextensions-apiserver.
 """
@@ -23,7 +23,7 @@ from fakeapi.api.structural.pruning import prune
 
 
 def default_faults(node: Node, path: str) -> Iterator[Cause]:
-    """Return the faults of all defaults of a schema, which is structural."""
+    """Return the errors of all defaults of a structural schema."""
     if node.default is not ABSENT:
         yield from _own_faults(node, f"{path}.default")
     if node.items is not None:
@@ -58,7 +58,7 @@ def _own_faults(node: Node, path: str) -> Iterator[Cause]:
         try:
             yield from collected(value_walk(node), node.default, node.default, path)
         except ExpressionError:
-            return  # told of where the rule stands
+            return  # reported for the rule itself
 
 
 def _moved(cause: Cause, path: str) -> Cause:

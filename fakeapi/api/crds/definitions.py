@@ -1,7 +1,7 @@
-"""Rules of whole definitions.
+"""Validation of whole CustomResourceDefinitions.
 
-Paths are those of upstream's internal type (:mod:`fakeapi.api.crds.internal`). Of the leniency that
-upstream shows towards definitions written before a rule was made, nothing is left to show here.
+Paths are those of upstream's internal type. Upstream tolerates errors in definitions that are older
+than a rule; here no definition is older, so every rule always applies.
 
 Source: pkg/apis/apiextensions/validation/validation.go of k8s.io/apiextensions-apiserver.
 """
@@ -38,7 +38,7 @@ _CASED: Final = "may have mixed case, but should otherwise match: "
 
 
 def name_faults(definition: Json, _path: str) -> Iterator[Cause]:
-    """Say that a definition is not called by its plural and its group."""
+    """Return the error of a definition whose name is not ``<plural>.<group>``."""
     spec, name = definition.get("spec") or {}, definition["metadata"].get("name", "")
     wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     if name != wanted:
@@ -46,7 +46,7 @@ def name_faults(definition: Json, _path: str) -> Iterator[Cause]:
 
 
 def definition_faults(definition: Json, _path: str) -> Iterator[Cause]:
-    """Return the faults of a definition, but for its name."""
+    """Return the errors of a definition, except that of its name."""
     spec = definition.get("spec") or {}
     is_established = established(definition)
     yield from _spec_faults(spec, is_established=is_established)
@@ -61,7 +61,7 @@ def definition_faults(definition: Json, _path: str) -> Iterator[Cause]:
 
 
 def change_faults(definition: Json, old: Json) -> Iterator[Cause]:
-    """Return what an update changes although it may not."""
+    """Return the errors of immutable fields that an update changes."""
     now, before = definition.get("spec") or {}, old.get("spec") or {}
     paths = [("group",), ("names", "plural")]
     if established(old):
@@ -73,7 +73,7 @@ def change_faults(definition: Json, old: Json) -> Iterator[Cause]:
 
 
 def established(definition: Json) -> bool:
-    """Return whether a definition's resource is served for good."""
+    """Return whether the condition Established of a definition is true."""
     found = find_condition(definition.get("status") or {}, "Established")
     return found.get("status") == "True"
 
@@ -168,7 +168,7 @@ def _label_list_faults(names: Json, member: str, path: str) -> Iterator[Cause]:
 
 
 def _shared_faults(inner: Json, *, has_status: bool) -> Iterator[Cause]:
-    """Return the faults of what all versions share."""
+    """Return the errors of the fields that all versions share."""
     schema = (inner.get("validation") or {}).get("openAPIV3Schema")
     if schema is not None:
         path = "spec.validation.openAPIV3Schema"
@@ -181,7 +181,7 @@ def _shared_faults(inner: Json, *, has_status: bool) -> Iterator[Cause]:
 
 
 def _stored_faults(definition: Json) -> Iterator[Cause]:
-    """Say that versions are gone in which objects may still be stored."""
+    """Return the errors of stored versions that are missing from spec.versions."""
     stored = (definition.get("status") or {}).get("storedVersions") or []
     versions = (definition.get("spec") or {}).get("versions") or ()
     known = [version.get("name") for version in versions]

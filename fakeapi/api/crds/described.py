@@ -1,4 +1,4 @@
-"""The schemas of custom resources as OpenAPI shows them.
+"""OpenAPI schemas of custom resources.
 
 Source: pkg/controller/openapi/builder/builder.go of k8s.io/apiextensions-apiserver.
 """
@@ -59,7 +59,7 @@ def _named(kind: Kind, name: str) -> Json:
 
 
 def _shown(schema: Json) -> Json:
-    """Return a schema with embedded objects as they are, and either-or types spelled out."""
+    """Return a schema with the type and metadata of embedded objects, and int-or-string types."""
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
             schema[name] = _shown(dict(schema[name]))
@@ -98,5 +98,5 @@ def _metadata() -> Json:
 
 
 def _described(name: str, of: str = "Pod") -> str:
-    """Return what a field means that all objects have."""
+    """Return the description of a field that all objects have."""
     return read_description(_POD.replace("Pod", of))[1].get(name, "")

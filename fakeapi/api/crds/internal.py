@@ -1,19 +1,17 @@
-"""A definition as upstream's validation sees it.
+"""A definition in upstream's internal representation, which validation uses.
 
-There what all versions have in common stands beside them: a schema that is the same in all of them
-(or that of the only one) is ``spec.validation``, and messages speak of it as such.
+Values that all versions share are moved to the spec: a schema that is the same in all versions (or
+that of the only version) is ``spec.validation``, and messages use that path.
 
 Source: pkg/apis/apiextensions/v1/conversion.go of k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from fakeapi.api.causes import Shown, as_go
-
-Json = Mapping[str, Any]
+from fakeapi.api.structural.nodes import Json
 
 _MOVED: Final = {
     "schema": "validation",
@@ -24,7 +22,7 @@ _MOVED: Final = {
 
 
 def internal_spec(spec: Json) -> dict[str, Any]:
-    """Return a definition's spec with what its versions share beside them."""
+    """Return a definition's spec with the values that its versions share moved to the spec."""
     inner = dict(spec)
     versions = [dict(version) for version in spec.get("versions") or ()]
     inner["versions"] = versions
@@ -39,7 +37,7 @@ def internal_spec(spec: Json) -> dict[str, Any]:
 
 
 def shown_versions(spec: Json) -> Shown:
-    """Return the versions as upstream's internal type prints them."""
+    """Return the versions as Go prints upstream's internal type."""
     versions = [
         {
             "Name": version.get("name", ""),

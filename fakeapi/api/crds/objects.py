@@ -1,4 +1,4 @@
-"""What the API asks of custom resources, where built-in kinds have rules of their own."""
+"""The strategy of custom resources: validation, preparation for updates, and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STANDARD = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
 def check_custom(
     kind: Kind, custom: Custom, document: Document, old: Old | None = None, subresource: str = ""
 ) -> None:
-    """Check an object that is about to be stored; raises StatusError (422) with all faults."""
+    """Raise StatusError (422) with all errors of an object that is about to be stored."""
     schema = compiled(custom)
     typed = {"apiVersion": kind.api_version, "kind": kind.kind, **document}
     causes: list[Cause] = list(check_custom_metadata(document["metadata"], "metadata"))
@@ -34,7 +34,10 @@ def check_custom(
 
 
 def prepare_custom_update(kind: Kind, document: Document, old: Old) -> None:
-    """Keep a status that has a path of its own, and count changes of everything but metadata."""
+    """Keep the old status if it is a subresource; increment the generation on other changes.
+
+    Changes of metadata do not increment the generation.
+    """
     if "status" in kind.subresources:
         document.pop("status", None)
         if "status" in old:
@@ -51,7 +54,7 @@ def _content(document: Old) -> dict[str, Any]:
 
 
 def prepare_custom_status(document: Document, old: Old) -> None:
-    """Carry over from ``old`` everything but the status and who owns which field."""
+    """Copy everything except the status and the managed fields from ``old``."""
     status, managed = document.get("status"), document["metadata"].get("managedFields")
     version = document["metadata"].get("resourceVersion")
     document.clear()
@@ -67,7 +70,7 @@ def prepare_custom_status(document: Document, old: Old) -> None:
 
 
 def finalizer_warnings(document: Old, old: Old | None) -> tuple[str, ...]:
-    """Warn of new finalizers without a domain of their own."""
+    """Return warnings of new finalizers whose names are not domain-qualified."""
     before = (old or {}).get("metadata", {}).get("finalizers") or ()
     added = set(document["metadata"].get("finalizers") or ()) - set(before)
     return tuple(words for name in sorted(added) if (words := _finalizer_warning(name)) is not None)

@@ -1,7 +1,7 @@
-"""A definition as kinds: one for each version, and which of them objects are stored in.
+"""The kinds of a definition: one for each version, and the one in which objects are stored.
 
-Kinds are made once for each content of a definition, so that they can be told apart by identity: a
-definition that changes gets new ones.
+Kinds are cached by the content of a definition, so that they can be compared by identity: a
+definition that changes gets new kinds.
 
 Sources: pkg/apiserver/customresource_handler.go, customresource_discovery_controller.go,
 helpers.go of k8s.io/apiextensions-apiserver.
@@ -14,17 +14,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from fakeapi.api.crds.statuses import ESTABLISHED, NAMES_ACCEPTED, TERMINATING, holds
+from fakeapi.api.structural.nodes import Json
 from fakeapi.api.structural.shapes import resource_shape
 from fakeapi.kinds import Kind, Kinds, SelectableField
 from fakeapi.kinds.custom import Custom, PrinterColumn, ScalePaths
 from fakeapi.kinds.kind import Subresource
-
-Json = Mapping[str, Any]
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?", re.ASCII)
 _STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
@@ -33,7 +32,7 @@ _NO_CONVERSION: Final[Json] = MappingProxyType({"strategy": "None"})
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """What a definition declares: ``kinds`` by version, those ``served``, the one ``stored``."""
+    """The kinds of a definition by version, the ``served`` ones, and the ``stored`` one."""
 
     name: str
     kinds: Mapping[str, Kind]
@@ -42,7 +41,7 @@ class Resource:
 
 
 def resource_of(definition: Json) -> Resource | None:
-    """Return the resource of a definition; None if it is not to be served."""
+    """Return the kinds of a definition; None if the definition is not served."""
     if not (holds(definition, ESTABLISHED) or holds(definition, NAMES_ACCEPTED)):
         return None
     is_terminating = "deletionTimestamp" in definition["metadata"] or holds(definition, TERMINATING)
@@ -56,7 +55,7 @@ def resource_of(definition: Json) -> Resource | None:
 
 
 def extended(kinds: Kinds, resources: Iterable[Resource]) -> Kinds:
-    """Return kinds and those of resources beside them; what there is already stays as it is."""
+    """Return kinds with the served ones of custom resources added; existing kinds are kept."""
     served = [kind for resource in resources for kind in resource.served]
     own = [k for k in served if kinds.at(k.group, k.version, k.plural) is None]
     if not own:
@@ -74,7 +73,7 @@ def _resource(said: bytes) -> Resource:
 
 
 class _Maker:
-    """Makes the kinds of one definition."""
+    """Builds the kinds of one definition."""
 
     def __init__(self, name: str, spec: Json, names: Json, is_terminating: bool) -> None:  # noqa: FBT001
         self._name, self._spec, self._names = name, spec, names
@@ -82,7 +81,7 @@ class _Maker:
         self.storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
 
     def kind(self, version: Json) -> Kind:
-        """Make the kind of a version."""
+        """Return the kind of a version."""
         spec, names, group = self._spec, self._names, self._spec["group"]
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         return Kind(
@@ -167,7 +166,7 @@ def _scale_paths(scale: Json) -> ScalePaths:
 
 
 def version_rank(version: str) -> tuple[int, int, int]:
-    """Return what orders versions: stable after beta, v2 after v1."""
+    """Return the sort key of a version: stable after beta, v2 after v1, other names first."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0)

@@ -1,8 +1,8 @@
-"""Schemas inside of schemas, read as Go reads them.
+"""Nested schemas of a definition, decoded as Go decodes them.
 
-``items`` and ``additionalProperties`` are a schema or something else (a list, a boolean), so the
-structural type of a definition calls them anything at all. Here they are read as the schemas they
-are, so that of them, too, stays what there is to know.
+``items`` and ``additionalProperties`` are a schema or another type (a list, a boolean), so the
+structural type of a definition allows any value there. Here they are decoded as schemas, so that
+their unknown fields are removed, too.
 
 Source: pkg/apis/apiextensions/v1/marshal.go of k8s.io/apiextensions-apiserver.
 """
@@ -20,9 +20,9 @@ _LISTS: Final = ("allOf", "anyOf", "oneOf")
 
 
 def read_schemas(definition: dict[str, Any]) -> list[str]:
-    """Read all schemas of a definition, whose other parts have been read, in place.
+    """Decode the nested schemas of a definition in place, and return the paths of unknown fields.
 
-    Gives the paths of what they do not have. Raises MismatchError.
+    The other fields of the definition are already decoded. Raise StructDecodeError.
     """
     unknown: list[str] = []
     versions = (definition.get("spec") or {}).get("versions") or ()
@@ -56,7 +56,7 @@ def _visit(schema: dict[str, Any], path: str, unknown: list[str]) -> None:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Return whether what is no schema may stand in place of one."""
+    """Return whether a value that is not a schema is allowed in a field for schemas."""
     if name == "items":
         return value is None or isinstance(value, list)
     return value is None or isinstance(value, bool)

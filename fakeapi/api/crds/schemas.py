@@ -1,4 +1,4 @@
-"""Rules of schemas: which of OpenAPI's words may be used where, and how lists and maps are told.
+"""Validation of schemas: the OpenAPI fields that are allowed, and list and map types.
 
 Source: ValidateCustomResourceDefinitionOpenAPISchema in pkg/apis/apiextensions/validation/
 validation.go of k8s.io/apiextensions-apiserver.
@@ -68,10 +68,11 @@ _ATOMIC: Final = "must be atomic as item of a list with x-kubernetes-list-type=s
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a schema stands.
+    """The path of a nested schema, and its context.
 
-    ``no_defaults`` says why there may be none, ``in_metadata``: it is about an object's metadata,
-    ``uncorrelated`` is the path of the list around whose elements cannot be told apart.
+    ``no_defaults`` is the reason why defaults are forbidden (None: they are allowed);
+    ``in_metadata``: the schema applies to an object's metadata; ``uncorrelated`` is the path of the
+    enclosing list whose elements cannot be correlated with those of the old object.
     """
 
     path: str
@@ -82,12 +83,12 @@ class Place:
     uncorrelated: str = ""
 
     def below(self, step: str, node: Node | None = None) -> Place:
-        """Return the place one step below."""
+        """Return the path of a schema one level below."""
         return replace(self, path=f"{self.path}.{step}", node=node, root=False)
 
 
 def schema_faults(schema: Json, path: str, *, has_status: bool) -> list[Cause]:
-    """Return the faults of a version's schema; ``has_status``: status is a subresource."""
+    """Return the errors of a version's schema; ``has_status``: status is a subresource."""
     causes = list(_root_faults(schema, path)) if has_status else []
     if schema.get("nullable"):
         causes.append(forbidden_field(f"{path}.nullable", "nullable cannot be true at the root"))
@@ -120,14 +121,14 @@ def _root_faults(schema: Json, path: str) -> Iterator[Cause]:
 
 
 class _Faults:
-    """Collects faults: those of the schema, and those of its rules."""
+    """Collects the errors of a schema, and separately those of its CEL rules."""
 
     def __init__(self) -> None:
         self.plain: list[Cause] = []
         self.rules: list[Cause] = []
 
     def visit(self, schema: Json, place: Place) -> None:
-        """Visit a schema and those inside it."""
+        """Validate a schema and its nested schemas."""
         before = len(self.plain)
         path = place.path
         self.plain += _word_faults(schema, place)
@@ -239,7 +240,7 @@ def _list_faults(schema: Json, path: str) -> Iterator[Cause]:
 
 
 def _typed(schema: Json, path: str, extension: str, wanted: str) -> Iterator[Cause]:
-    """Say that an extension belongs to another type of schema."""
+    """Return the error of an extension that requires another type of schema."""
     kind = schema.get("type", "")
     if schema.get(extension) is not None and kind != wanted:
         rule, where = f"must be {wanted} if {extension} is specified", f"{path}.type"

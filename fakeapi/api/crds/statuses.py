@@ -1,8 +1,8 @@
-"""What a definition's status says: names that were accepted, conditions, stored versions.
+"""A definition's status: accepted names, conditions, stored versions.
 
-A name is accepted unless another definition of the group has it already; what has been accepted
-stays, whatever is asked for later. A definition all of whose names are accepted is established, and
-stays so.
+A name is accepted unless another definition of the group uses it. An accepted name stays accepted
+until another one is accepted in its place. A definition is established as soon as all of its names
+are accepted, and stays established.
 
 Sources: pkg/controller/status/naming_controller.go, pkg/controller/establish,
 pkg/controller/finalizer/crd_finalizer.go of k8s.io/apiextensions-apiserver.
@@ -33,7 +33,7 @@ _INSTALLED: Final = "the initial names have been accepted"
 
 
 def condition(kind: str, *, holds: bool, reason: str, message: str) -> dict[str, str]:
-    """Return a condition, but for its time."""
+    """Return a condition without its transition time."""
     status = "True" if holds else "False"
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
@@ -53,7 +53,7 @@ DELETION_DONE: Final = condition(
 
 
 def first_status(definition: Document) -> None:
-    """Return a new definition its status."""
+    """Set the initial status of a new definition."""
     definition["status"] = {
         "conditions": None,
         "acceptedNames": {"plural": "", "kind": ""},
@@ -63,7 +63,7 @@ def first_status(definition: Document) -> None:
 
 
 def note_stored_version(definition: Document) -> None:
-    """Write down in which version objects are stored from now on."""
+    """Add the current storage version to status.storedVersions."""
     status = definition.setdefault("status", {})
     stored = list(status.get("storedVersions") or ())
     for version in (definition.get("spec") or {}).get("versions") or ():
@@ -73,12 +73,12 @@ def note_stored_version(definition: Document) -> None:
 
 
 def holds(definition: Json, kind: str) -> bool:
-    """Return whether a condition holds."""
+    """Return whether a condition is true."""
     return find_condition(definition.get("status") or {}, kind).get("status") == "True"
 
 
 def judge_names(definition: Document, others: Iterable[Json], now: str) -> bool:
-    """Accept what names can be had; tells whether the status has changed by it."""
+    """Accept the names that no other definition uses; return whether the status has changed."""
     wanted, status = definition["spec"]["names"], definition.setdefault("status", {})
     accepted = status.get("acceptedNames") or {}
     if wanted == accepted:
@@ -107,7 +107,7 @@ def judge_names(definition: Document, others: Iterable[Json], now: str) -> bool:
 
 
 def _taken(others: Iterable[Json]) -> tuple[set[str], set[str]]:
-    """Return the resources and the kinds that other definitions have."""
+    """Return the resource names and the kind names that other definitions use."""
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others:
@@ -121,7 +121,7 @@ def _taken(others: Iterable[Json]) -> tuple[set[str], set[str]]:
 def _given_names(
     wanted: Json, accepted: Json, resources: set[str], kinds: set[str]
 ) -> tuple[dict[str, Any], tuple[str, str] | None]:
-    """Return the names that are accepted now, and the last conflict: its reason, and what it says."""
+    """Return the accepted names, and the reason and message of the last conflict."""
     given, conflict = dict(accepted), None
     for member, reason in _SINGLE:
         name = wanted.get(member, "")
@@ -145,7 +145,7 @@ def _given_names(
 
 
 def establish(definition: Document, now: str) -> bool:
-    """Establish a definition whose names are accepted; tells whether the status has changed."""
+    """Establish a definition whose names are accepted; return whether the status has changed."""
     if not holds(definition, NAMES_ACCEPTED) or holds(definition, ESTABLISHED):
         return False
     webhook = (definition["spec"].get("conversion") or {}).get("webhook") or {}

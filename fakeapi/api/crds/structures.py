@@ -1,4 +1,4 @@
-"""Structural rules: of every place a schema says once and plainly what there may be.
+"""Validation of structural schemas: the type of every field is specified outside quantifiers.
 
 Sources: pkg/apiserver/schema/validation.go and complete.go of k8s.io/apiextensions-apiserver.
 """
@@ -49,7 +49,7 @@ _FORBIDDEN_INSIDE: Final = {
 
 
 def structural_faults(schema: Json, path: str) -> list[Cause]:
-    """Return everything by which a schema is not structural, sorted as upstream sorts it."""
+    """Return the errors that make a schema not structural, in upstream's order."""
     causes = [*_invariants(schema, ROOT, path), *_completeness(schema, schema, path, path)]
     return sorted(causes, key=lambda cause: f"{cause.field}: {cause.message}")
 
@@ -128,7 +128,7 @@ def _metadata(schema: Json, path: str, *, typed: bool, root: bool) -> Iterator[C
 
 
 def _int_or_string_pattern(schema: Json) -> str:
-    """Tell where a schema says integer or string in the one way in which it may."""
+    """Return the quantifier that declares int-or-string in an allowed form; "" if there is none."""
     if schema.get("anyOf") == _INT_OR_STRING:
         return "anyOf"
     every = schema.get("allOf") or [{}]
@@ -169,7 +169,7 @@ def _nested(schema: Json, path: str, *, skips: str = "") -> Iterator[Cause]:
 
 
 def _completeness(rules: Json, schema: Json | None, path: str, told: str) -> Iterator[Cause]:
-    """Find what quantifiers speak of although the schema itself does not know it."""
+    """Return the errors of fields that only quantifiers define, not the schema itself."""
     for name, listed in (("not", [rules.get("not")]), *((n, rules.get(n)) for n in _LISTS)):
         for index, below in enumerate(listed or ()):
             if below is not None:

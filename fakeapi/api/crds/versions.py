@@ -1,4 +1,4 @@
-"""Rules of a definition's versions: columns, subresources, fields to select by, warnings.
+"""Validation of a definition's versions: columns, subresources, selectable fields, warnings.
 
 Source: pkg/apis/apiextensions/validation/validation.go of k8s.io/apiextensions-apiserver.
 """
@@ -36,7 +36,7 @@ _SELECTABLE_RULE: Final = (
 
 
 def version_faults(version: Json, path: str, *, has_status: bool) -> Iterator[Cause]:
-    """Return the faults of one version, as far as it does not share its parts with all others."""
+    """Return the errors of one version, except those of values that all versions share."""
     yield from _warning_faults(version, path)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is not None:
@@ -70,7 +70,7 @@ def _warning_faults(version: Json, path: str) -> Iterator[Cause]:
 
 
 def column_faults(columns: Sequence[Json], path: str) -> Iterator[Cause]:
-    """Return the faults of printer columns."""
+    """Return the errors of printer columns."""
     types, formats = ",".join(_COLUMN_TYPES), ",".join(_COLUMN_FORMATS)
     for index, column in enumerate(columns):
         where = f"{path}[{index}]"
@@ -95,7 +95,7 @@ def _simple_path_faults(text: str, path: str) -> Iterator[Cause]:
 
 
 def subresource_faults(subresources: Json, path: str) -> Iterator[Cause]:
-    """Return the faults of the paths of a scale subresource."""
+    """Return the errors of a scale subresource's paths."""
     scale = subresources.get("scale")
     if scale is None:
         return
@@ -117,7 +117,7 @@ def subresource_faults(subresources: Json, path: str) -> Iterator[Cause]:
 
 
 def selectable_faults(fields: Sequence[Json], schema: Json | None, path: str) -> Iterator[Cause]:
-    """Return the faults of fields that selectors may name."""
+    """Return the errors of selectable fields."""
     if not fields:
         return
     if schema is None:

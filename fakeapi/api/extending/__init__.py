@@ -1,7 +1,8 @@
-"""Definitions at work: which custom resources there are, and in which form each is seen.
+"""Custom resources that are served: their definitions, and their versions.
 
-definitions  the resources that the store's definitions declare; what becomes of definitions
-forms        the store, with custom resources in the version that is asked for
-reviewing    from one version to another by a webhook
-addresses    where a webhook is
+Modules:
+
+    definitions          the kinds of the stored definitions, and the controllers of definitions
+    versioned_store      the store, with custom resources in the requested version
+    conversion_webhook   conversion between versions, also by webhooks
 """

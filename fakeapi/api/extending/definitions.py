@@ -1,8 +1,9 @@
-"""The custom resources that there are: what the store's definitions declare.
+"""The controller of CustomResourceDefinitions, and the kinds that they declare.
 
-Definitions are objects like others; whatever writes them, the store says when. What upstream leaves
-to controllers is done at once after each request: names are accepted, definitions established, and
-the instances of a definition that is being deleted go before it does.
+Definitions are ordinary objects; the store notifies the controller of every write. Upstream's
+controllers run asynchronously; here their work is done after each request: names are accepted,
+definitions are established, and the instances of a definition that is being deleted are deleted
+before the definition itself.
 
 Sources: pkg/controller/{status,establish,finalizer} of k8s.io/apiextensions-apiserver.
 """
@@ -36,7 +37,7 @@ Step = Callable[[Document], bool]
 
 
 class Definitions:
-    """The definitions in a store; ``builtin`` are the kinds that there are without any."""
+    """Reconciles the definitions in a store; ``builtin`` are the kinds without any definition."""
 
     def __init__(self, store: Store, builtin: Kinds) -> None:
         self._store = store
@@ -49,7 +50,7 @@ class Definitions:
 
     @property
     def kinds(self) -> Kinds:
-        """All kinds that are served; the same object until there are others."""
+        """All served kinds; the same object until the kinds change."""
         self._refresh()
         return self._kinds
 
@@ -62,7 +63,7 @@ class Definitions:
         return kind if resource is None else resource.stored
 
     def settle(self, registry: Registry, timestamp: Callable[[int], str]) -> None:
-        """Do what there is to do about definitions, until nothing is left that can be done."""
+        """Reconcile all definitions until none of them can change any further."""
         if not (self._is_unsettled or self._is_clearing):
             return
         registry = registry.written_by(MANAGER)
@@ -108,7 +109,7 @@ class Definitions:
         return [document for document in documents if document["spec"]["group"] == group]
 
     def _clear(self, registry: Registry, name: str, definition: Document, now: str) -> None:
-        """Delete the instances of a definition, and when there are none let it go, too."""
+        """Delete the instances of a definition; when there are none, remove its finalizer."""
         finalizer = CUSTOM_RESOURCE_DEFINITIONS.deletion_finalizer
         if finalizer not in (definition["metadata"].get("finalizers") or ()):
             return
@@ -139,7 +140,7 @@ class Definitions:
 
 
 def _take(registry: Registry, name: str, step: Step) -> None:
-    """Take a step on a definition's status, and write it down if it has changed anything."""
+    """Apply a step to a definition's status, and write the status if the step changes it."""
     target = Target(CUSTOM_RESOURCE_DEFINITIONS, "", name, "status")
     if step(registry.get(target).document()):
 

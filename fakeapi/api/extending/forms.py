@@ -1,9 +1,9 @@
-"""The store, with custom resources in the version that is asked for.
+"""The store, with custom resources in the requested version.
 
-Objects are stored in one version and seen in all that are served. What is read is converted, pruned
-and given its defaults as its version's schema says today, whatever it was when it was written; what
-is written is converted into the version that is stored. Objects that were written by the kind that
-asks are given as they are, which costs nothing; that is so for all built-in kinds.
+Objects are stored in one version and read in every served one. A read converts, prunes and defaults
+them by the current schema of the requested version; a write converts them into the storage version.
+Objects that were written by the requested kind are returned unchanged at no cost, which includes
+all built-in kinds.
 
 Sources: pkg/apiserver/customresource_handler.go (crdConversionRESTOptionsGetter) of
 k8s.io/apiextensions-apiserver.
@@ -28,7 +28,7 @@ _REMEMBERED: Final = 20_000
 
 
 class Forms:
-    """The objects of a store; ``stored`` gives the kind in which those of another are stored."""
+    """The objects of a store in any version; ``stored`` returns the storage version of a kind."""
 
     def __init__(self, store: Store, stored: Callable[[Kind], Kind], converter: Converter) -> None:
         self.stored = stored
@@ -38,28 +38,28 @@ class Forms:
 
     @property
     def version(self) -> int:
-        """The number of the last write."""
+        """The resource version of the last write."""
         return self._store.version
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """Return the newest entry under ``key``."""
+        """Return the current entry of ``key``."""
         entry = self._store.get(kind, key)
         if entry is None or entry.kind is kind or kind.custom is None:
             return entry
         return self.show(kind, [entry])[0]
 
     def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
-        """Return the present entries of one namespace or all."""
+        """Return the current entries of one namespace or all."""
         return self.show(kind, self._store.entries(kind, namespace, start))
 
     def entries_at(
         self, kind: Kind, version: int, namespace: str = "", start: str = ""
     ) -> Sequence[Entry]:
-        """Return the entries as they were at ``version``; raises ExpiredError."""
+        """Return the entries as they were at ``version``. Raise ExpiredError."""
         return self.show(kind, self._store.entries_at(kind, version, namespace, start))
 
     def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
-        """Return the events after ``version``, at most ``limit``; raises ExpiredError."""
+        """Return the events after ``version``, at most ``limit``. Raise ExpiredError."""
         events = self._store.since(kind, version, limit)
         if kind.custom is None:
             return events
@@ -71,11 +71,11 @@ class Forms:
         ]
 
     def listen(self, kind: Kind, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called after each write of ``kind``, until the result is called."""
+        """Call ``wake`` after each write of ``kind``, until the returned function is called."""
         return self._store.listen(kind, wake)
 
     def create(self, kind: Kind, key: str, document: Document) -> Entry:
-        """Store a new object; takes ``document`` over. Raises AlreadyExistsError."""
+        """Store a new object; takes ownership of ``document``. Raise AlreadyExistsError."""
         stored = self.stored(kind)
         if kind.custom is None or stored is kind:
             return self._store.create(kind, key, document)
@@ -83,9 +83,9 @@ class Forms:
         return self._given(kind, entry, document)
 
     def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Replace the object whose version is ``base``; takes ``document`` over.
+        """Replace the object whose version is ``base``; takes ownership of ``document``.
 
-        Raises MissingError, StaleError.
+        Raise NotFoundError, ConflictError.
         """
         stored = self.stored(kind)
         if kind.custom is None or stored is kind:
@@ -94,7 +94,7 @@ class Forms:
         return self._given(kind, entry, document)
 
     def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
-        """Remove the object whose version is ``base``; raises MissingError, StaleError."""
+        """Remove the object whose version is ``base``. Raise NotFoundError, ConflictError."""
         stored = self.stored(kind)
         if kind.custom is None or stored is kind:
             return self._store.delete(kind, key, document, base)
@@ -102,7 +102,7 @@ class Forms:
         return self._given(kind, entry, document)
 
     def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Return entries in the form of a kind; raises StatusError (500), SuspendedError."""
+        """Return entries in the version of a kind. Raise StatusError (500), CallsPendingError."""
         custom = kind.custom
         if custom is None or all(entry.kind is kind for entry in entries):
             return entries
@@ -121,7 +121,7 @@ class Forms:
         return found
 
     def _remember(self, kind: Kind, custom: Custom, entries: Iterable[Entry]) -> None:
-        """Convert what is not known yet, all of one version at once."""
+        """Convert entries that are not cached, with one conversion for each source version."""
         versions: dict[str, list[Entry]] = {}
         for entry in entries:
             versions.setdefault(entry.kind.api_version, []).append(entry)
@@ -142,7 +142,7 @@ class Forms:
         return {**converted, "metadata": dict(converted["metadata"])}
 
     def _given(self, kind: Kind, entry: Entry, document: Document) -> Entry:
-        """Return what was written in the form in which it was given."""
+        """Return a written object in the version of its request."""
         document["metadata"]["resourceVersion"] = str(entry.version)
         return encode_entry(kind, entry.key, entry.version, document)
 
@@ -152,7 +152,7 @@ def _head(kind: Kind) -> Document:
 
 
 def _fit(custom: Custom, document: Document) -> None:
-    """Prune a document and fill in its defaults; metadata that does not fit stays as it is."""
+    """Prune and default a document; metadata that does not decode stays as it is."""
     schema = compiled(custom)
     with suppress(MismatchError):
         schema.read(document)

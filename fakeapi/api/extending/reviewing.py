@@ -1,7 +1,7 @@
-"""From one version to another: nothing but the name of the version changes, or a webhook is asked.
+"""Conversion between versions: only apiVersion changes, or a webhook converts the objects.
 
-A webhook gets a ConversionReview with the objects and gives them back, in their order, in the
-version that is wanted. Of their metadata it may change labels and annotations only.
+A webhook receives a ConversionReview with the objects and returns them, in the same order, in the
+desired version. It may change only the labels and annotations of their metadata.
 
 Source: pkg/apiserver/conversion (converter.go, webhook_converter.go) of
 k8s.io/apiextensions-apiserver.
@@ -27,7 +27,7 @@ from fakeapi.store import Document
 
 Review = dict[str, Any]
 Hook = Callable[[Review], Review]
-"""Answers a ConversionReview, in place of the webhook."""
+"""A function that answers a ConversionReview instead of a webhook."""
 
 _REVIEWS: Final = ("v1", "v1beta1")
 _GROUP: Final = "apiextensions.k8s.io"
@@ -35,12 +35,13 @@ _KEPT: Final = ("kind", "name", "namespace", "uid")
 
 
 class ConversionError(Exception):
-    """A webhook could not be asked, or gave what cannot be taken."""
+    """A webhook could not be called, or its response is invalid."""
 
 
 class Converter:
-    """Converts objects; ``hooks`` answer for the webhooks of definitions, by name.
+    """Converts objects between versions.
 
+    ``handlers`` are functions that replace the webhooks of definitions, by the definition's name.
     ``services`` are the URLs of services, by ``namespace/name``.
     """
 
@@ -56,9 +57,9 @@ class Converter:
     def convert(
         self, wanted: Kind, custom: Custom, documents: Sequence[Document], source: str
     ) -> list[Document]:
-        """Return objects of the version ``source`` in the wanted one.
+        """Return objects of the version ``source`` in the version of the kind ``wanted``.
 
-        Raises StatusError (500), SuspendedError.
+        Raise StatusError (500), CallsPendingError.
         """
         if custom.conversion.get("strategy") != "Webhook" or not documents:
             return [{**document, "apiVersion": wanted.api_version} for document in documents]
@@ -113,7 +114,7 @@ def _verb(error: Exception) -> str:
 
 
 def _converted(review: Review, answer: Any) -> list[Any]:
-    """Return what a webhook has converted; raises ConversionError."""
+    """Return the converted objects of a webhook's response. Raise ConversionError."""
     wanted = f"{_GROUP}/v1, Kind=ConversionReview"
     if not isinstance(answer, dict):
         raise ConversionError("couldn't get version/kind; json parse error")
@@ -147,7 +148,7 @@ def _taken_over(sent: Sequence[Document], found: list[Any], wanted: Kind) -> lis
 
 
 def _checked(before: Document, after: Any, wanted: Kind, index: int) -> Document:
-    """Return a converted object with the metadata that it had; raises ConversionError."""
+    """Return a converted object with its original metadata. Raise ConversionError."""
     where = f"returned invalid converted object at index {index}: "
     if not isinstance(after, dict):
         raise ConversionError(f"{where}not an object")

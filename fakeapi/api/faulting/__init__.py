@@ -1,4 +1,4 @@
-"""Faults as values: what may go wrong, for whom, how often, and what a request meets. Pure."""
+"""Fault injection as values: plans, rules, effects, and the injector. Pure."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Requests as rules see them, and lists as a lagging watch cache would be asked for them.
+"""The input of rules for a request, and reads from a watch cache that lags behind.
 
-What a watch cache may answer from an older state (``resourceVersion`` as a client sends it):
+A watch cache may answer these requests from an older state (``resourceVersion`` of the request):
 
     list    0                                  any state
     list    N, NotOlderThan or no match        at least N; without a match only if there is no limit
     watch   0                                  any state, then what followed
     watch   N with sendInitialEvents           at least N, then what followed
 
-All else is answered from the present, or continues where it was. An older state is never older than
-what the client asks for, nor than the history; it is the state before the newest events of the
-resource, so for one plan it never goes back.
+All other requests are answered from the current state, or continue from their own version. An older
+state is never older than the requested version, nor than the history. It is the state before the
+newest events of the resource, so within one plan it never goes back.
 
 Source: k8s.io/apiserver/pkg/storage/cacher/delegator; "Resource versions" in the API concepts.
 """
@@ -31,7 +31,7 @@ _NAMESPACES = ("", "namespaces")
 
 
 def question_of(request: Request) -> Question:
-    """Return what rules see of a request."""
+    """Return the input of rules for a request."""
     asked = attributes_of(request, request.user)
     itself = (asked.group, asked.resource) == _NAMESPACES
     return Question(
@@ -48,7 +48,7 @@ def question_of(request: Request) -> Question:
 
 
 def with_created_name(question: Question, request: Request) -> Question:
-    """Add the name that a create wants, which stands in its body only."""
+    """Add the object name of a create request, which is only in its body."""
     if question.verb != "create" or question.name or not (question.resource and request.body):
         return question
     try:
@@ -60,9 +60,10 @@ def with_created_name(question: Question, request: Request) -> Question:
 
 
 def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) -> int:
-    """Return the version before the ``behind`` newest events of a kind, as far as the client allows.
+    """Return the version before the ``behind`` newest events of a kind.
 
-    It is at least 1: version 0 means any to whoever asks for it.
+    It is at least the version that the client requests, and at least 1, since a request for version
+    0 allows any version.
     """
     asked = attributes_of(request, request.user)
     kind = kinds.at(asked.group, asked.version, asked.resource)
@@ -74,10 +75,10 @@ def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) ->
 
 
 def as_of(request: Request, version: int) -> Request:
-    """Return the same request for a list, for the state at one version."""
+    """Return a list request, changed to read the state at exactly one version."""
     query = {**request.query, "resourceVersion": str(version), "resourceVersionMatch": "Exact"}
     if request.query["resourceVersion"] == "0":
-        query.pop("limit", None)  # which a watch cache ignores there
+        query.pop("limit", None)  # a watch cache ignores the limit for version 0
     return replace(request, query=query)
 
 

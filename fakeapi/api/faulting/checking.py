@@ -1,6 +1,7 @@
-"""A rule that can match nothing is a mistake, and says so at once rather than never striking.
+"""Validation of plans: a rule that can match no request is an error when the plan is parsed.
 
-What is served when the plan is made counts: a rule about custom resources follows their definition.
+Only resources that are served at that time are valid: a rule for custom resources must be made
+after their definition.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _WILD: Final = re.compile(r"[*?\[]")
 
 
 def check(effect: Effect, scope: Scope, kinds: Kinds, place: str) -> None:
-    """Raise PlanError if no request can ever be in scope and meet the effect."""
+    """Raise PlanError if the effect can never apply to a request in scope."""
     _check_verbs(effect, scope, place)
     if scope.paths:
         _check_paths(scope, kinds, place)
@@ -50,7 +51,7 @@ def _check_verbs(effect: Effect, scope: Scope, place: str) -> None:
 
 
 def _verbs_of(effect: Effect, known: Sequence[str]) -> Sequence[str]:
-    """Return the verbs that can meet an effect."""
+    """Return the verbs to which an effect can apply."""
     if isinstance(effect, WATCHING):
         return ("watch",)
     return ("list", "watch") if isinstance(effect, Staleness) else known

@@ -1,11 +1,12 @@
-"""What happens to a request: a function of the plan, of what it has done so far, and the request.
+"""The effects on a request: a function of the plan, its progress so far, and the request.
 
-The rules are asked in the order of the plan. Each that is struck adds its effect, and the first
-that ends a request (an error, a drop, a cut, a 410) is the last that is asked.
+The rules are evaluated in the order of the plan. Each rule that injects its fault adds an effect;
+evaluation ends with the first effect that ends the request (an error, a drop, a cut, a 410).
 
-Nothing is drawn from a stream of random numbers, which requests of other clients would move on.
-Each draw is the hash of what it is for: seed, rule, client, and the number of the client's request
-among those the rule matched. So it falls the same in any order and in any process.
+There is no shared stream of random numbers, because requests of other clients would advance it.
+Each random number is the hash of its purpose, the seed, the rule, the client, and the number of the
+client's request among those that the rule matched. So it is the same in any order of requests and
+in any process.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NONE: Mapping[tuple[int, str], Tally] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many requests of one client one rule has matched, and how many it has struck."""
+    """The requests of one client that one rule has matched, and those with an injected fault."""
 
     matched: int = 0
     struck: int = 0
@@ -31,7 +32,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A plan under way since ``began_ns``; ``tallies`` by the rule's index and the client."""
+    """A plan that began at ``began_ns``; ``tallies`` by the rule's index and the client."""
 
     plan: Plan
     began_ns: int
@@ -41,7 +42,7 @@ class Progress:
 def decide(
     progress: Progress, question: Question, now_ns: int
 ) -> tuple[Progress, Sequence[Effect]]:
-    """Return what a request meets, and the progress after it."""
+    """Return the progress of the plan after a request, and the effects on the request."""
     seconds = (now_ns - progress.began_ns) / 10**9
     effects: list[Effect] = []
     counted: dict[tuple[int, str], Tally] = {}
@@ -71,7 +72,7 @@ def _strike(seed: int, key: tuple[int, str], rule: Rule, before: Tally) -> Effec
 
 
 def _draw(seed: int, key: tuple[int, str], number: int, purpose: str) -> float:
-    """Return a number from [0, 1)."""
+    """Return a pseudorandom number from [0, 1)."""
     index, client = key
     text = f"{seed}/{index}/{number}/{purpose}/{client}"
     digest = blake2b(text.encode(errors="surrogateescape"), digest_size=8).digest()

@@ -1,25 +1,26 @@
-"""What can go wrong with a request: each fault is one frozen value.
+"""The effects of injected faults; each effect is a frozen value.
 
-Before the request is carried out:
+Before the request is handled:
 
-- :class:`Latency`: it waits; with ``when`` ``after`` its answer waits, and it has been carried out;
-- :class:`Refusal`: it is answered 403, 429, 500, 503 or 504;
-- :class:`Compaction`: the server forgets its history first;
-- :class:`Staleness`: what a lagging watch cache may answer, it answers from an older state.
+- :class:`Latency`: the request is delayed; with ``when`` ``after`` it is handled first, and its
+  response is delayed;
+- :class:`Refusal`: the response is 403, 429, 500, 503 or 504;
+- :class:`Compaction`: the server compacts its history first;
+- :class:`Staleness`: a request that a watch cache may answer is answered from an older state.
 
-After it, or instead of it:
+After the request is handled, or instead:
 
-- :class:`Drop`: the connection is reset, ``before`` the request is carried out or ``after`` it
-  ("did it happen?"), and a watch's in mid-stream;
-- :class:`Cut`: the answer ends inside its JSON.
+- :class:`Drop`: the connection is reset, ``before`` the request is handled or ``after`` it, so that
+  the client cannot know whether it was handled; that of a watch is reset in mid-stream;
+- :class:`Cut`: the response ends inside its JSON.
 
-While it watches: :class:`Lag`, :class:`Silence`, :class:`Expiry`, :class:`Duplication`.
+During a watch: :class:`Lag`, :class:`Silence`, :class:`Expiry`, :class:`Duplication`.
 
-Events are never lost, repeated or put in another order, as upstream never does that within one
-watch; only bookmarks are repeated. What a client may see twice it sees after a stale start.
+Events are never lost, repeated or reordered, because upstream does not do that within one watch;
+only bookmarks are repeated. A client receives an event twice only after a stale start.
 
 Sources: k8s.io/apiserver/pkg/server/filters (maxinflight.go, timeout.go), pkg/storage/cacher, and
-k8s.io/apimachinery/pkg/api/errors for the words of the refusals.
+k8s.io/apimachinery/pkg/api/errors for the messages of the error responses.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ End = Literal["abrupt", "clean"]
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Waits ``least`` to ``most`` seconds, before the request is carried out or after it."""
+    """Delays for ``least`` to ``most`` seconds, before or after the request is handled."""
 
     least: float
     most: float
     when: When = "before"
 
     def drawn(self, draw: float) -> Latency:
-        """Return the one latency that a number from [0, 1) stands for."""
+        """Return the fixed latency that a random number from [0, 1) selects."""
         seconds = self.least + (self.most - self.least) * draw
         return Latency(seconds, seconds, self.when)
 
@@ -53,9 +54,9 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Answers ``code`` and tells the client to wait ``retry_after`` seconds (0: tells nothing).
+    """Responds with ``code``, and with Retry-After ``retry_after`` seconds (0: without it).
 
-    ``message`` stands in place of the usual one, as a quota or a policy would put it.
+    ``message`` replaces the default one, for example with that of a quota or a policy.
     """
 
     code: int
@@ -63,7 +64,7 @@ class Refusal:
     message: str = ""
 
     def response(self) -> Response:
-        """Return the Status, with a Retry-After header if there is something to tell."""
+        """Return the Status, with a Retry-After header if ``retry_after`` is set."""
         answer = self._status().response()
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
         return Response(answer.status, answer.body, headers=headers)
@@ -91,7 +92,7 @@ REFUSALS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Forgets the history up to now, before the request is carried out."""
+    """Compacts the history up to now, before the request is handled."""
 
     def __str__(self) -> str:
         return "compact"
@@ -109,7 +110,7 @@ class Staleness:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Resets the connection; a watch's after ``after_frames`` whole frames, if not ``before``."""
+    """Resets the connection; that of a watch after ``after_frames`` frames, if not ``before``."""
 
     when: When
     after_frames: int
@@ -120,9 +121,9 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Sends half an answer, or of a watch half a frame after ``after_frames`` whole ones.
+    """Sends half a response, or for a watch half a frame after ``after_frames`` whole ones.
 
-    ``abrupt``: the connection ends there; ``clean``: the answer ends as if it were whole.
+    ``abrupt``: the connection ends there; ``clean``: the response ends as if it were complete.
     """
 
     end: End
@@ -134,7 +135,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Holds every frame of a watch back for ``seconds``; their order stays."""
+    """Delays every frame of a watch by ``seconds``; their order is preserved."""
 
     seconds: float
 
@@ -144,7 +145,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A watch gives no frame for ``seconds`` (None: until its end), after ``after_frames``."""
+    """A watch sends no frame for ``seconds`` (None: until its end), after ``after_frames``."""
 
     seconds: float | None
     after_frames: int
@@ -165,7 +166,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Duplication:
-    """A watch's bookmarks come twice."""
+    """Sends each bookmark of a watch twice."""
 
     def __str__(self) -> str:
         return "duplicate"
@@ -176,7 +177,7 @@ Effect: TypeAlias = (
 )
 
 WATCHING: Final = (Lag, Silence, Expiry, Duplication)
-"""Faults that only watches meet."""
+"""Effects that apply only to watches."""
 
 ENDING: Final = (Refusal, Drop, Cut, Expiry)
-"""Faults after which a request can meet no further one."""
+"""Effects after which no further effect can apply to a request."""

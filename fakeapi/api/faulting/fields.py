@@ -1,6 +1,8 @@
-"""Reading a document field by field, so that every mistake is named with its place.
+"""Decoding of a plan field by field, so that every error names the path of its field.
 
-faults[2].probability: expected a number from 0 to 1, got 1.5
+An example of an error:
+
+    faults[2].probability: expected a number from 0 to 1, got 1.5
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ _SHOWN_CHARS = 80
 
 
 class PlanError(ValueError):
-    """A plan of faults cannot be understood or can match nothing; says where, and what to write."""
+    """A plan is invalid or can match nothing; the message has the path and the expected value."""
 
 
 class Fields:
-    """The fields of one object at ``place``; what nobody has asked for is a mistake."""
+    """Reads the fields of an object at the path ``place``; a field that is not read is an error."""
 
     def __init__(self, document: Any, place: str) -> None:
         if not isinstance(document, dict):
@@ -28,21 +30,21 @@ class Fields:
         self._known: list[str] = []
 
     def place(self, name: str) -> str:
-        """Return where a field stands."""
+        """Return the path of a field."""
         return f"{self._place}.{name}" if self._place else name
 
     def has(self, name: str) -> bool:
-        """Return whether a field is there, and not null."""
+        """Return whether a field is present and not null."""
         self._known.append(name)
         return self.document.get(name) is not None
 
     def fault(self, name: str, expected: str) -> PlanError:
-        """Return the refusal of a field's value."""
+        """Return the error of a field's value."""
         found = _shown(self.document.get(name))
         return PlanError(f"{self.place(name)}: expected {expected}, got {found}")
 
     def number(self, name: str, default: float, least: float = 0.0) -> float:
-        """Return a number of at least ``least``; raises PlanError."""
+        """Return a number of at least ``least``. Raise PlanError."""
         if not self.has(name):
             return default
         value = self.document[name]
@@ -51,7 +53,7 @@ class Fields:
         return float(value)
 
     def count(self, name: str, default: int, least: int = 0) -> int:
-        """Return a whole number of at least ``least``; raises PlanError."""
+        """Return an integer of at least ``least``. Raise PlanError."""
         if not self.has(name):
             return default
         value = self.document[name]
@@ -60,7 +62,7 @@ class Fields:
         return value
 
     def choice(self, name: str, choices: Collection[str], default: str | None = None) -> str:
-        """Return one of ``choices`` (a number counts as its text); raises PlanError."""
+        """Return one of ``choices`` (a number counts as its text). Raise PlanError."""
         if not self.has(name) and default is not None:
             return default
         value = self.document.get(name)
@@ -70,7 +72,7 @@ class Fields:
         return text
 
     def text(self, name: str, default: str) -> str:
-        """Return a text; raises PlanError."""
+        """Return a string. Raise PlanError."""
         if not self.has(name):
             return default
         value = self.document[name]
@@ -79,7 +81,7 @@ class Fields:
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a text or a list of texts, none of them empty; raises PlanError."""
+        """Return a string or a list of strings, none of them empty. Raise PlanError."""
         if not self.has(name):
             return ()
         value = self.document[name]
@@ -89,14 +91,14 @@ class Fields:
         return tuple(texts)
 
     def objects(self, name: str) -> Sequence[Fields]:
-        """Return the fields of each object of a list; raises PlanError."""
+        """Return a reader for each object of a list. Raise PlanError."""
         if not self.has(name) or not isinstance(self.document[name], list):
             raise self.fault(name, "a list of objects")
         listed = enumerate(self.document[name])
         return [Fields(each, f"{self.place(name)}[{index}]") for index, each in listed]
 
     def finish(self) -> None:
-        """Raise PlanError for a field that nobody has asked for."""
+        """Raise PlanError if the object has a field that was not read."""
         for name in self.document:
             if name not in self._known:
                 known = ", ".join(dict.fromkeys(self._known))

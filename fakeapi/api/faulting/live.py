@@ -1,4 +1,4 @@
-"""The faults of one world: the plan under way, and what it has done."""
+"""The fault injector of one world: its current plan, and the faults injected so far."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NO_PLAN = Progress(Plan(), 0)
 
 
 class Faults:
-    """What goes wrong in front of one API; ``now_ns`` tells the world's time in nanoseconds.
+    """Injects faults into the requests of one API; ``now_ns`` returns the world's time in ns.
 
-    ``seed`` is that of plans that name none.
+    ``seed`` is the seed of plans that have none.
     """
 
     def __init__(self, api: Api, now_ns: Callable[[], int], seed: int = 0) -> None:
@@ -29,19 +29,19 @@ class Faults:
         self._progress = _NO_PLAN
 
     def read(self, text: bytes) -> None:
-        """Begin a plan in JSON or YAML, in place of any other; raises PlanError."""
+        """Start a plan in JSON or YAML; it replaces the current one. Raise PlanError."""
         self._begin(read_plan(text, self._api.kinds, self._seed))
 
     def begin(self, document: Any) -> None:
-        """Begin a plan, in place of any other; raises PlanError."""
+        """Start a plan; it replaces the current one. Raise PlanError."""
         self._begin(parse_plan(document, self._api.kinds, self._seed))
 
     def end(self) -> None:
-        """Let nothing go wrong any more; watches that are under way keep what they have met."""
+        """End the current plan; watches that are open keep their effects."""
         self._progress = _NO_PLAN
 
     def ask(self, method: str, document: Any = None) -> dict[str, Any]:
-        """Begin (POST), end (DELETE) or just tell (GET) the plan; raises PlanError."""
+        """Start (POST), end (DELETE) or return (GET) the plan. Raise PlanError."""
         if method == "POST":
             self.begin(document)
         told = self.document()
@@ -50,11 +50,11 @@ class Faults:
         return told
 
     def adopt(self, other: Faults) -> None:
-        """Go on with another world's plan from where it is."""
+        """Continue another world's plan with its progress and seed."""
         self._seed, self._progress = other._seed, other._progress
 
     def meet(self, request: Request) -> Sequence[Effect]:
-        """Return what a request meets, and count it."""
+        """Return the effects on a request, and count them."""
         rules = self._progress.plan.rules
         if not rules:
             return ()
@@ -65,15 +65,15 @@ class Faults:
         return effects
 
     def compact(self) -> None:
-        """Forget the history up to now."""
+        """Compact the history up to now."""
         self._api.store.compact(self._api.store.version)
 
     def version_behind(self, request: Request, behind: int) -> int:
-        """Return the version that a lagging watch cache shows to who asks for a list or a watch."""
+        """Return the version from which a lagging watch cache answers a list or a watch."""
         return version_behind(self._api.store, self._api.kinds, request, behind)
 
     def document(self) -> dict[str, Any]:
-        """Return the plan as it was written, each rule with the requests it has met by client."""
+        """Return the plan as it was given, each rule with its counts of requests by client."""
         plan, tallies = self._progress.plan, self._progress.tallies
         rules = []
         for index, rule in enumerate(plan.rules):

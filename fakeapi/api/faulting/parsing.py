@@ -1,12 +1,14 @@
-"""Plans as JSON or YAML.
+"""Parser of plans in JSON or YAML.
 
-seed: 7                                  # the world's own, if not given
-faults:
-- fault: 503                             # 403 429 500 503 504 latency drop cut lag
-retryAfter: 2                          # silence expire compact stale duplicate
-match: {verbs: [create, patch], resources: [pods, apps/deployments], clients: "kubectl*"}
-times: 3                               # and after, every, probability, from, until
-- {fault: drop, when: after, match: {verbs: create, resources: pods, subresources: binding}}
+An example of a plan:
+
+    seed: 7                                  # default: the seed of the world
+    faults:
+    - fault: 503                             # 403 429 500 503 504 latency drop cut lag
+      retryAfter: 2                          # silence expire compact stale duplicate
+      match: {verbs: [create, patch], resources: [pods, apps/deployments], clients: "kubectl*"}
+      times: 3                               # and after, every, probability, from, until
+    - {fault: drop, when: after, match: {verbs: create, resources: pods, subresources: binding}}
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from fakeapi.kinds import Kinds
 
 
 def read_plan(text: bytes, kinds: Kinds, seed: int) -> Plan:
-    """Parse a plan in JSON or YAML; raises PlanError."""
+    """Parse a plan in JSON or YAML. Raise PlanError."""
     try:
         document = read_yaml(text)
     except StatusError as error:
@@ -47,7 +49,7 @@ def read_plan(text: bytes, kinds: Kinds, seed: int) -> Plan:
 
 
 def parse_plan(document: Any, kinds: Kinds, seed: int) -> Plan:
-    """Parse a plan whose resources are among ``kinds``; raises PlanError.
+    """Parse a plan whose resources are among ``kinds``. Raise PlanError.
 
     ``seed`` is used if the plan has none.
     """
@@ -170,4 +172,4 @@ EFFECTS: Final[Mapping[str, Callable[[Fields], Effect]]] = {
     "stale": lambda fields: Staleness(fields.count("behind", 1, 1)),
     "duplicate": lambda _fields: Duplication(),
 }
-"""Name of a fault → how it is read."""
+"""The functions that parse an effect, by the name of the fault."""

@@ -1,8 +1,8 @@
-"""A plan: rules, each of which says what goes wrong, for which requests, and how often.
+"""A plan of rules; each rule has an effect, a scope of requests, and limits.
 
-Every client (its User-Agent) has a count of its own with every rule. The n-th request of a client
-that a rule matches is the same n-th request, whatever other clients do meanwhile; so who wants the
-same faults for the same seed needs to say nothing about others.
+Every rule counts the requests of each client (its User-Agent) separately. Requests of other clients
+do not change the number of a client's request, so the same seed gives a client the same faults
+whatever other clients do.
 
     requests of one client that the rule matches     1  2  3  4  5  6  7  8
     after: 2                                         .  .  x  x  x  x  x  x
@@ -21,22 +21,22 @@ from fakeapi.api.faulting.effects import WATCHING, Effect, Staleness
 
 @dataclass(frozen=True, slots=True)
 class ResourceName:
-    """A resource as a plan names it; ``group`` None stands for any group."""
+    """The name of a resource in a plan; ``group`` None matches any group."""
 
     group: str | None
     plural: str
 
     def names(self, group: str, plural: str) -> bool:
-        """Return whether this is the resource's name."""
+        """Return whether the name matches a resource."""
         return plural == self.plural and self.group in (None, group)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a rule sees of a request.
+    """The attributes of a request that rules match.
 
-    ``may_lag``: a lagging watch cache may answer it. ``path`` is the whole path; ``resource`` is ""
-    where the path names none.
+    ``may_lag``: a watch cache that lags may answer the request. ``path`` is the whole path;
+    ``resource`` is "" for a path without a resource.
     """
 
     client: str
@@ -52,11 +52,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which requests a rule is about; an empty tuple does not limit.
+    """The requests that a rule matches; an empty tuple matches all.
 
     ``clients``, ``namespaces``, ``names`` and ``paths`` are patterns of fnmatch. Without
-    ``subresources`` a rule that names resources is about the objects themselves; without ``paths``
-    no rule is about anything but objects.
+    ``subresources``, a rule with ``resources`` does not match requests for subresources; without
+    ``paths``, a rule matches only requests for resources.
     """
 
     clients: tuple[str, ...] = ()
@@ -92,11 +92,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How often a rule strikes, for each client apart, and when.
+    """The number and the time of injected faults, for each client separately.
 
-    ``after``: the first so many are spared; ``every``: of the others each so-manieth is struck;
-    ``times``: no more than so many (None: no end). ``start`` and ``end`` are seconds since the plan
-    began, on the world's clock.
+    ``after``: the number of first matches without a fault; ``every``: a fault at each n-th match
+    after those; ``times``: the maximum number of faults (None: no limit). ``start`` and ``end`` are
+    seconds since the plan began, on the world's clock.
     """
 
     times: int | None = None
@@ -107,11 +107,11 @@ class Limits:
     end: float | None = None
 
     def open_at(self, seconds: float) -> bool:
-        """Return whether the rule counts at a time."""
+        """Return whether the rule is active at a time."""
         return self.start <= seconds and (self.end is None or seconds < self.end)
 
     def due(self, number: int, struck: int, draw: float) -> bool:
-        """Return whether the ``number``-th request (from 1) is struck, ``struck`` having been."""
+        """Return whether request ``number`` (from 1) gets a fault, after ``injected`` faults."""
         if self.times is not None and struck >= self.times:
             return False
         beyond = number - self.after
@@ -120,7 +120,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line of a plan; ``document`` is how it was written."""
+    """A rule of a plan; ``document`` is the rule as it was given."""
 
     effect: Effect
     scope: Scope
@@ -128,7 +128,7 @@ class Rule:
     document: dict[str, Any]
 
     def concerns(self, question: Question) -> bool:
-        """Return whether the rule is about a request that can meet its fault."""
+        """Return whether a request is in scope and the effect can apply to it."""
         if isinstance(self.effect, WATCHING) and question.verb != "watch":
             return False
         if isinstance(self.effect, Staleness) and not question.may_lag:
@@ -138,7 +138,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What goes wrong, and the seed of the draws."""
+    """The rules of a plan, and the seed of its random numbers."""
 
     rules: tuple[Rule, ...] = ()
     seed: int = 0

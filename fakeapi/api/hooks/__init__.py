@@ -1,14 +1,15 @@
-"""Admission webhooks: whom a request must pass before what it writes is stored.
+"""Admission webhooks: they mutate and validate a request before its object is stored.
 
-The configurations are ordinary objects (``admissionregistration.k8s.io/v1``). For each write those
-webhooks are found that want to see it (:mod:`matching`), an AdmissionReview is made for each and
-their answers are read (:mod:`reviewing`), mutating ones one after the other, each seeing what the
-last has made of the object (:mod:`patches`), validating ones all at once (:mod:`reviewers`):
+The configurations are ordinary objects (``admissionregistration.k8s.io/v1``). For each write, the
+webhooks that match it are found (:mod:`rule_matcher`); each receives an AdmissionReview, and its
+response is decoded (:mod:`admission_review`). Mutating webhooks are called one after the other,
+each with the object that the previous one has patched (:mod:`object_patches`); validating webhooks
+are called in parallel (:mod:`dispatcher`):
 
-    in-tree admission → mutating webhooks (→ both once more) → defaults, rules → validating ones
+    admission plugins → mutating webhooks (→ both again) → defaulting, validation → validating ones
 
-Asking over HTTPS is no matter of a pure function. The request is suspended and done again when the
-answers are there: see :mod:`fakeapi.api.outcalls` for how, and why.
+A pure function cannot make HTTPS calls. The request is suspended, and repeated when the responses
+are there: :mod:`fakeapi.apiserver.webhooks.calls` has the mechanism and its reasons.
 
 Source: k8s.io/apiserver/pkg/admission/plugin/webhook, v1.37.
 """

@@ -1,7 +1,7 @@
-"""Asking webhooks: who is called, and what comes of it when one cannot be.
+"""Calls of webhooks: one AdmissionReview for each, and the failure policy if a call fails.
 
-A *hook*, a function of this process, is asked in place of the webhook that bears its name; others
-are called where their configuration leads (:mod:`fakeapi.api.addresses`).
+A *handler*, a function of this process, is called instead of the webhook of its name; other
+webhooks are called at the address of their clientConfig (:mod:`fakeapi.apiserver.webhooks.calls`).
 
 Source: k8s.io/apiserver/pkg/util/webhook/client.go.
 """
@@ -30,7 +30,7 @@ _HARMLESS: Final = ("None", "NoneOnDryRun")
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A review on its way; ``named`` is how messages call its address."""
+    """A review and its call; ``named`` is the address as error messages print it."""
 
     webhook: Webhook
     review: Document
@@ -39,9 +39,9 @@ class _Question:
 
 
 class _Asking:
-    """What attempts at one request share about a question: its uid, and the question itself.
+    """The state of one webhook call that all attempts at a request share: its uid and its review.
 
-    The latter is made again if the webhook has been configured anew meanwhile.
+    The review is made again if the configuration of the webhook has changed in the meantime.
     """
 
     def __init__(self, uid: str) -> None:
@@ -49,7 +49,7 @@ class _Asking:
         self._question: _Question | None = None
 
     def question(self, webhook: Webhook, make: Callable[[str], _Question]) -> _Question:
-        """Return the question to a webhook; what ``make`` raises passes."""
+        """Return the review for a webhook; errors that ``make`` raises are passed on."""
         question = self._question
         if question is None or question.webhook is not webhook:
             question = self._question = make(self._uid)
@@ -59,9 +59,9 @@ class _Asking:
 class Webhooks:
     """The webhooks of one API.
 
-    ``hooks`` are functions that stand in for webhooks, by name. ``services`` are the URLs of
-    services, by ``namespace/name``. ``uid`` gives the reviews' UIDs; a review that is made again in
-    another attempt at the same request has the one that it had.
+    ``handlers`` are functions that are called instead of webhooks, by name. ``services`` are the
+    URLs of services, by ``namespace/name``. ``uid`` returns the UIDs of reviews; a review that
+    another attempt at the same request makes again keeps its UID.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class Webhooks:
 
     @property
     def any(self) -> bool:
-        """Whether there are any."""
+        """Whether any webhook is configured."""
         return bool(self.configured.of("mutating") or self.configured.of("validating"))
 
     def ask(
         self, asked: Sequence[tuple[Invocation, Attributes]], shapes: Shapes
     ) -> list[Verdict | StatusError | CallError]:
-        """Return what webhooks say that are asked at once, or what became of asking.
+        """Call webhooks in parallel; return the response of each, or the error of its call.
 
-        Raises SuspendedError.
+        Raise CallsPendingError.
         """
         questions = [self._question(*one, shapes) for one in asked]
         calls = [q.call for q in questions if isinstance(q, _Question)]
@@ -118,7 +118,7 @@ class Webhooks:
             return _unposted(named, error)
 
     def _call(self, webhook: Webhook, review: Document, uid: str) -> OutCall:
-        """Return the call that asks a webhook; raises OutCallError."""
+        """Return the call of a webhook. Raise WebhookCallError."""
         review["request"]["uid"] = uid
         body = orjson.dumps(review)
         seconds, hook = webhook.timeout_seconds, self.hooks.get(webhook.name)
@@ -131,7 +131,10 @@ class Webhooks:
 
 
 def refusal_of(webhook: Webhook, outcome: Verdict | StatusError | CallError) -> StatusError | None:
-    """Return why a request cannot pass after a webhook was asked, or None if it can."""
+    """Return the error of a request after a webhook call; None if the request is allowed.
+
+    A call that failed is an error only if the webhook's failure policy is not Ignore.
+    """
     if isinstance(outcome, StatusError):
         return outcome
     if isinstance(outcome, Verdict):
@@ -153,7 +156,7 @@ def _outcome(question: _Question, answer: bytes | OutCallError) -> Verdict | Cal
 
 
 def _subject(webhook: Webhook, attributes: Attributes) -> Hashable:
-    """Return what tells a question from others of one request; much less work than the question."""
+    """Return the key of a webhook call within its request; much cheaper than the review itself."""
     about = orjson.dumps((attributes.object, attributes.old, attributes.options))
     return webhook.role, webhook.place, attributes.kind.kind, attributes.operation, about
 

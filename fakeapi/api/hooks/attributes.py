@@ -1,4 +1,4 @@
-"""What is asked of webhooks: who wants to do what to which object.
+"""Admission attributes: the user, the operation, and the objects of a request.
 
 Source: k8s.io/apiserver/pkg/admission/attributes.go.
 """
@@ -22,7 +22,7 @@ _OPTIONS: Final = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "De
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for; ``resource`` is the kind of its path, in the form that it names."""
+    """The operation of a request; ``resource`` is the kind of its path, in the path's version."""
 
     user: User
     resource: Kind
@@ -33,11 +33,11 @@ class Asked:
 
     @property
     def dry_run(self) -> bool:
-        """Whether the query says that nothing is to be written."""
+        """Whether the query asks for a dry run."""
         return bool(self.query.get("dryRun"))
 
     def options(self, operation: str) -> Document:
-        """Return the options of a create or an update, as the operation has them."""
+        """Return the CreateOptions or UpdateOptions of the request."""
         named = ("fieldManager", "fieldValidation")
         told: Document = {name: self.query[name] for name in named if self.query.get(name)}
         if self.dry_run:
@@ -47,9 +47,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """One admission: ``kind`` is that of the objects (a Scale's, say), as they are given.
+    """The attributes of one admission; ``kind`` is the kind of the objects (for example Scale).
 
-    ``object`` and ``old`` are None where the operation has none.
+    ``object`` and ``old`` are None if the operation has none.
     """
 
     asked: Asked
@@ -63,16 +63,16 @@ class Attributes:
 
     @property
     def namespace(self) -> str:
-        """The request's namespace; of a namespace itself its own name."""
+        """The namespace of the request; for a Namespace its own name."""
         resource = self.asked.resource
         return self.name if is_namespace(resource) else self.asked.namespace
 
 
 def is_namespace(resource: Kind) -> bool:
-    """Return whether requests are about namespaces."""
+    """Return whether a resource is ``namespaces``."""
     return resource.resource == "namespaces"
 
 
 def options_document(operation: str, told: Mapping[str, Any]) -> Document:
-    """Return options with the header that they bear in reviews."""
+    """Return options with the kind and apiVersion that they have in reviews."""
     return {"kind": _OPTIONS[operation], "apiVersion": "meta.k8s.io/v1", **told}

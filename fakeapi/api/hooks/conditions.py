@@ -1,7 +1,8 @@
-"""Match conditions: CEL expressions that must all be true for a webhook to be asked.
+"""Match conditions: CEL expressions that must all be true for a webhook to be called.
 
-One that is false is the last word. One that cannot be evaluated fails the request, or, by a failure
-policy that ignores, has the webhook not asked. They know ``object``, ``oldObject`` and ``request``.
+If any of them is false, the webhook is not called. If none is false and one cannot be evaluated,
+the request fails, or, with the failure policy Ignore, the webhook is not called. Their variables
+are ``object``, ``oldObject`` and ``request``.
 
 Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
@@ -21,7 +22,7 @@ from fakeapi.api.hooks.reviewing import request_of
 
 
 def conditions_hold(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> bool:
-    """Return whether a webhook is to be asked after all; raises StatusError (403)."""
+    """Return whether all match conditions of a webhook are true. Raise StatusError (403)."""
     webhook = invocation.webhook
     if not webhook.conditions:
         return True

@@ -1,6 +1,6 @@
-"""The webhooks that are configured, read from the store when something has changed.
+"""The configured webhooks, read from the store after each change of a configuration.
 
-They come in the order of their configurations' names, and within one in its own order.
+They are in the order of their configurations' names, and within a configuration in its own order.
 
 Source: k8s.io/apiserver/pkg/admission/configuration (mutating_ and validating_webhook_manager.go).
 """
@@ -29,7 +29,7 @@ KINDS: Final[Mapping[Role, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which operations on which resources a webhook wants to see."""
+    """The operations and resources that a webhook matches."""
 
     operations: tuple[str, ...]
     groups: tuple[str, ...]
@@ -40,10 +40,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """One webhook; a selector that cannot be compiled is the error that says why.
+    """A configured webhook; a selector that cannot be compiled is its error.
 
-    ``place`` tells it from all others of its role: configuration, name, and how often the name was
-    there before.
+    ``key`` identifies it among all webhooks of its role: its configuration, its name, and the
+    number of earlier webhooks of that name in the configuration.
     """
 
     place: tuple[str, str, int]
@@ -63,7 +63,7 @@ class Webhook:
 
 
 class Configured:
-    """The webhooks in a store."""
+    """The configured webhooks of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -87,7 +87,7 @@ def _webhooks(store: Store, role: Role) -> list[Webhook]:
         try:
             decode(schema_of(KINDS[role]), configuration)
         except MismatchError:
-            continue  # only what was loaded as it was given can be no configuration at all
+            continue  # objects loaded without validation may not decode
         for document in configuration.get("webhooks") or ():
             name = document.get("name", "")
             found.append(_webhook((entry.key, name, seen.get(name, 0)), role, document))

@@ -1,7 +1,7 @@
-"""The forms of one object that webhooks may ask for: an event of ``v1`` or of ``events.k8s.io``.
+"""The versions of an object that webhooks may request: an Event of ``v1`` or ``events.k8s.io``.
 
-A webhook whose rules name one form sees requests for the other as well (``matchPolicy:
-Equivalent``), with the objects converted. Custom resources have a form for each version.
+A webhook whose rules name one version also receives requests for the others (``matchPolicy:
+Equivalent``), with converted objects. Custom resources have one kind for each version.
 
 Source: k8s.io/apimachinery/pkg/runtime/mapper.go (EquivalentResourceRegistry).
 """
@@ -17,22 +17,22 @@ from fakeapi.kinds import Kind, Kinds
 from fakeapi.store import Document
 
 Convert = Callable[[Kind, Kind, Document], Document]
-"""Gives, in the wanted version, a custom resource of the given one."""
+"""A function that converts a custom resource: (wanted kind, kind, document) -> document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """The forms that objects can take; ``convert`` is for custom resources."""
+    """Converts objects between their versions; ``convert`` is for custom resources."""
 
     kinds: Kinds
     convert: Convert
 
     def others(self, kind: Kind) -> Sequence[Kind]:
-        """Return the other kinds whose objects are the same ones, in the order of the table."""
+        """Return the other kinds of the same stored objects, in the order of the registry."""
         return _others(self.kinds, kind)
 
     def shown(self, form: Kind, kind: Kind, document: Document | None) -> Document | None:
-        """Return an object of ``kind`` as it is stored in another form, header first."""
+        """Return an object of ``kind`` converted to the kind ``target``, type fields first."""
         if document is None:
             return None
         header = _header(form)
@@ -44,7 +44,7 @@ class Shapes:
         return {**header, **converted, **header}
 
     def taken(self, form: Kind, kind: Kind, document: Document) -> Document:
-        """Return an object that is in another form as one of ``kind``."""
+        """Return an object of the kind ``source`` converted to ``kind``."""
         if form.custom is not None:
             return document if form is kind else self.convert(kind, form, document)
         conversion = conversion_of(form)

@@ -1,13 +1,13 @@
-"""Which webhooks want to see a request.
+"""The webhooks that match a request.
 
     rules                operation, group, version, resource/subresource, scope; * is any
-    namespaceSelector    labels of the namespace; a Namespace is matched by its own; what belongs to
-                         no namespace always passes
+    namespaceSelector    labels of the namespace; a Namespace is matched by its own labels; requests
+                         for cluster-scoped resources always match
     objectSelector       labels of the new object or of the old one
-    matchPolicy          Equivalent: rules may also match another form of the same objects
+    matchPolicy          Equivalent: rules may also match another version of the same objects
 
-Nobody is asked about webhook configurations and admission policies, since a broken one could then
-not be mended.
+No webhook is called for webhook configurations and admission policies, since a broken one could
+then not be repaired.
 
 Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{generic/webhook.go, predicates}.
 """
@@ -42,21 +42,21 @@ _EXEMPT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A webhook that is to be asked, and the form of the resource that it asked for."""
+    """A webhook to call, and the version of the resource that its rules match."""
 
     webhook: Webhook
     resource: Kind
 
 
 def is_exempt(resource: Kind) -> bool:
-    """Return whether nobody is asked about a resource."""
+    """Return whether a resource is exempt from webhooks."""
     return resource.group == "admissionregistration.k8s.io" and resource.plural in _EXEMPT
 
 
 def invocation_of(
     webhook: Webhook, attributes: Attributes, objects: Objects, shapes: Shapes
 ) -> Invocation | None:
-    """Return how a webhook is to be asked, None if it is not; raises StatusError (404, 500)."""
+    """Return the invocation of a webhook, None if it does not match; StatusError (404, 500)."""
     if not _matches_object(webhook.objects, attributes):
         return None
     resource = _resource(webhook, attributes, shapes)
@@ -113,7 +113,7 @@ def _matches_object(selector: LabelSelector | SelectorError, attributes: Attribu
 def _matches_namespace(
     selector: LabelSelector | SelectorError, attributes: Attributes, objects: Objects
 ) -> bool:
-    """Return whether the namespace is selected; raises StatusError (404, 500)."""
+    """Return whether the namespace is selected. Raise StatusError (404, 500)."""
     name = attributes.namespace
     if not name and not is_namespace(attributes.asked.resource):
         return True

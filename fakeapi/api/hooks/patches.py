@@ -1,11 +1,11 @@
-"""What a mutating webhook makes of an object: its JSON patch, applied to the form that it saw.
+"""The JSON patch of a mutating webhook, applied to the object in the webhook's version.
 
-The patched object is read as a body would be: fields that its kind does not have go, a value of a
-wrong type is an error, defaults are filled in. A patch that does not apply fails the request
-whatever the webhook's failure policy.
+The patched object is decoded as a request body is: unknown fields are pruned, a value of another
+type is an error, defaults are applied. A patch that does not apply fails the request, whatever the
+webhook's failure policy is.
 
 Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go, and
-gopkg.in/evanphx/json-patch.v4 for the words.
+gopkg.in/evanphx/json-patch.v4 for the messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fakeapi.store import Document
 
 
 def read_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) -> list[Document]:
-    """Return the operations of a webhook's patch; raises CallError, StatusError (500)."""
+    """Return the operations of a webhook's patch. Raise CallError, StatusError (500)."""
     try:
         operations = orjson.loads(patch)
     except orjson.JSONDecodeError as error:
@@ -47,9 +47,9 @@ def read_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) ->
 def patched(
     shapes: Shapes, kind: Kind, form: Kind, document: Document, operations: list[Document]
 ) -> Document | None:
-    """Return an object of ``kind`` after a patch of its ``form``; None if it is the same.
+    """Return an object of ``kind`` after a patch in ``webhook_kind``; None if nothing changes.
 
-    What the patch does not touch may be shared with ``document``. Raises StatusError (500).
+    Unchanged values may be shared with ``document``. Raise StatusError (500).
     """
     before = shapes.shown(form, kind, document) or {}
     after = _apply(before, operations)
@@ -67,7 +67,7 @@ def patched(
 
 
 def _read(kind: Kind, form: Kind, document: Document, operations: Sequence[Document]) -> Document:
-    """Read a patched object; raises MismatchError."""
+    """Return a decoded patched object. Raise StructDecodeError."""
     if form is kind and kind.custom is None and kind is not CUSTOM_RESOURCE_DEFINITIONS:
         read_changes(kind, document, operations)
         return document
@@ -77,9 +77,10 @@ def _read(kind: Kind, form: Kind, document: Document, operations: Sequence[Docum
 
 
 def read_changes(kind: Kind, document: Document, operations: Sequence[Document]) -> None:
-    """Read those members of a built-in kind's object that operations have set.
+    """Decode in place the fields of a built-in kind's object that operations have set.
 
-    All else has been read before, and would stay as it is. Raises MismatchError.
+    All other fields are decoded already, so decoding them again would not change them. Raise
+    StructDecodeError.
     """
     touched = _touched(operations)
     if touched is None:
@@ -95,9 +96,10 @@ def read_changes(kind: Kind, document: Document, operations: Sequence[Document])
 
 
 def _touched(operations: Sequence[Document]) -> dict[str, set[str]] | None:
-    """Return the members of the object that are set, with those of their own, none for all of them.
+    """Return the top-level fields that operations set, each with the names set below it.
 
-    None: it is not so simple.
+    An empty set of names stands for the whole field. Return None for operations other than simple
+    adds and replaces.
     """
     touched: dict[str, set[str]] = {}
     whole: set[str] = set()
@@ -113,14 +115,14 @@ def _touched(operations: Sequence[Document]) -> dict[str, set[str]] | None:
 
 
 def _part(value: Any, members: set[str]) -> Any:
-    """Return these members of a map, in its order; all of it if none are named."""
+    """Return the named entries of a map, in its order; the whole value if no names are given."""
     if not members or not isinstance(value, dict):
         return value
     return {name: item for name, item in value.items() if name in members}
 
 
 def _take(target: Document, changed: Document, names: Iterable[str]) -> None:
-    """Take over what has become of members."""
+    """Copy the named entries of ``changed`` to ``target``; remove those that are missing."""
     for name in names:
         if name in changed:
             target[name] = changed[name]
@@ -139,7 +141,7 @@ def _apply(document: Document, operations: list[Document]) -> Document:
 
 
 def _one_by_one(document: Any, operations: list[Document]) -> Any:
-    """Return a patched document; raises StatusError (500) with the operation that does not apply."""
+    """Return a patched document. Raise StatusError (500) for the first operation that fails."""
     for operation in operations:
         try:
             document = json_patch(document, [operation])
@@ -149,7 +151,7 @@ def _one_by_one(document: Any, operations: list[Document]) -> Any:
 
 
 def _why_not(document: Any, operation: Document) -> str:
-    """Say why an operation does not apply."""
+    """Return the message of an operation that does not apply."""
     name, path = operation.get("op"), str(operation.get("path", ""))
     parent, _, key = path.rpartition("/")
     if name == "test":

@@ -1,13 +1,14 @@
-"""The webhooks that one request has to pass.
+"""The dispatcher of admission plugins and webhooks for one request.
 
-    admit       in-tree admission, then mutating webhooks one after the other; if one has changed
-                the object, in-tree admission once more, and then those webhooks with
-                ``reinvocationPolicy: IfNeeded`` that had seen the object before a later change
-    validate    validating webhooks, all at once, on the object as it would be stored
+    admit       admission plugins, then mutating webhooks one after the other; if one has changed
+                the object, admission plugins again, and then those webhooks with
+                ``reinvocationPolicy: IfNeeded`` that were called before a later change
+    validate    validating webhooks, in parallel, with the object as it would be stored
 
 Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go,
 mutating/reinvocationcontext.go, pkg/admission/reinvocation.go, pkg/endpoints/handlers
-(fieldmanager/admission.go for the owners of fields, create.go for what webhooks see of a new one).
+(fieldmanager/admission.go for the managed fields, create.go for the fields of a new object that
+webhooks receive).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from fakeapi.kinds import Kind
 from fakeapi.store import Document
 
 Plugins = Callable[[Document], None]
-"""In-tree admission: completes a document in place, or refuses it."""
+"""The admission plugins: a function that mutates a document in place, or rejects it."""
 
 _UNREADABLE: Final = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an "
@@ -58,19 +59,19 @@ _SYSTEM_FIELDS: Final = (
 
 @dataclass(slots=True)
 class _Invoked:
-    """Who has been asked: ``before`` since the last change, ``again`` who must be asked again."""
+    """The webhooks called since the last change (``before``), and those to call ``again``."""
 
     before: set[Any] = field(default_factory=set)
     again: set[Any] = field(default_factory=set)
 
     def changed(self) -> None:
-        """Note that the object is no longer what those before have seen."""
+        """Record a change of the object: the webhooks called so far must be called again."""
         self.again |= self.before
         self.before.clear()
 
 
 class Reviewers:
-    """Who reviews one request."""
+    """Calls the admission plugins and webhooks of one request, and collects their warnings."""
 
     def __init__(self, webhooks: Webhooks, asked: Asked, objects: Objects, shapes: Shapes) -> None:
         self._warnings: list[str] = []
@@ -81,15 +82,15 @@ class Reviewers:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What they warn of."""
+        """The warnings of all webhooks, truncated."""
         return fitting(self._warnings)
 
     def admit(
         self, kind: Kind, document: Document, old: Document | None, plugins: Plugins
     ) -> Document:
-        """Return a document as in-tree admission and mutating webhooks leave it.
+        """Return a document after admission plugins and mutating webhooks.
 
-        Raises StatusError, SuspendedError.
+        Raise StatusError, CallsPendingError.
         """
         plugins(document)
         hooks = self._hooks("mutating")
@@ -111,7 +112,7 @@ class Reviewers:
         old: Document | None,
         plugins: Plugins,
     ) -> Document:
-        """Ask mutating webhooks, and those who want it once more; gives what comes of it."""
+        """Call mutating webhooks, and again those to reinvoke; return the resulting document."""
         invoked = _Invoked()
         after = self._round(hooks, kind, document, old, invoked)
         if after is None:
@@ -126,7 +127,7 @@ class Reviewers:
         return self._round(again, kind, after, old, invoked) or after
 
     def _keep_owners(self, before: Document, after: Document) -> None:
-        """Undo what webhooks have done to the field owners if nobody could read it, and warn."""
+        """Restore the managed fields, and warn, if those that webhooks return are invalid."""
         if after.get("managedFields") == before.get("managedFields"):
             return
         try:
@@ -136,22 +137,22 @@ class Reviewers:
             after["managedFields"] = before.get("managedFields") or []
 
     def validate(self, kind: Kind, document: Document, old: Document | None) -> None:
-        """Let validating webhooks see a document; raises StatusError, SuspendedError."""
+        """Call validating webhooks for a document. Raise StatusError, CallsPendingError."""
         hooks = self._hooks("validating")
         if hooks:
             self._judge(hooks, self._attributes(kind, document, old))
 
     def pass_through(self, kind: Kind, document: Document, old: Document | None = None) -> Document:
-        """Return a document that is stored nowhere as webhooks let it pass.
+        """Return a document that is not stored after mutating and validating webhooks.
 
-        Raises StatusError, SuspendedError.
+        Raise StatusError, CallsPendingError.
         """
         admitted = self.admit(kind, document, old, _no_plugins)
         self.validate(kind, admitted, old)
         return admitted
 
     def check_delete(self, kind: Kind, old: Document, options: Document) -> None:
-        """Let webhooks see what is to be deleted; raises StatusError, SuspendedError."""
+        """Call the webhooks for an object to be deleted. Raise StatusError, CallsPendingError."""
         attributes = Attributes(
             asked=self._asked,
             operation=DELETE,
@@ -185,7 +186,7 @@ class Reviewers:
         old: Document | None,
         invoked: _Invoked,
     ) -> Document | None:
-        """Ask mutating webhooks in turn; gives what they make of the document, None if nothing."""
+        """Call mutating webhooks one after the other; return the document if it has changed."""
         attributes = self._attributes(kind, document, old)
         for webhook in hooks:
             after = self._mutate(webhook, attributes, invoked)
@@ -196,7 +197,7 @@ class Reviewers:
     def _mutate(
         self, webhook: Webhook, attributes: Attributes, invoked: _Invoked | None = None
     ) -> Document | None:
-        """Ask one mutating webhook; gives the object if it has changed."""
+        """Call one mutating webhook; return the object if it has changed."""
         invocation = self._invocation(webhook, attributes)
         if invocation is None:
             return None
@@ -213,7 +214,7 @@ class Reviewers:
         return after
 
     def _invocation(self, webhook: Webhook, attributes: Attributes) -> Invocation | None:
-        """Return how a webhook is to be asked, None if it is not; raises StatusError."""
+        """Return the invocation of a webhook; None if it does not match. Raise StatusError."""
         found = invocation_of(webhook, attributes, self._objects, self._shapes)
         if found is None or not conditions_hold(found, attributes, self._shapes):
             return None
@@ -245,7 +246,7 @@ class Reviewers:
     def _heed(
         self, hooks: Sequence[Webhook], outcomes: Sequence[Verdict | StatusError | CallError]
     ) -> None:
-        """Keep the warnings of answers; raises the first refusal among them."""
+        """Collect the warnings of responses; raise the error of the first that rejects."""
         for outcome in outcomes:
             if isinstance(outcome, Verdict):
                 self._warnings += outcome.warnings
@@ -256,4 +257,4 @@ class Reviewers:
 
 
 def _no_plugins(_document: Document) -> None:
-    """Leave a document as it is."""
+    """Accept a document unchanged."""

@@ -1,8 +1,8 @@
-"""AdmissionReviews: the question that a webhook gets, and what of its answer counts.
+"""AdmissionReviews: the request that a webhook receives, and its decoded response.
 
-A webhook that could not be asked, or whose answer cannot be taken, is a :class:`CallError`: whether
-the request then fails is the webhook's failure policy. A webhook that says no is a refusal, with
-the code, reason and details that it gave.
+A webhook that cannot be called, or whose response is invalid, is a :class:`CallError`; its failure
+policy decides whether the request then fails. A webhook that denies a request rejects it with the
+code, reason and details of its response.
 
 Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go,
 plugin/webhook/errors/statuserror.go.
@@ -34,14 +34,14 @@ _GREATEST_CODE: Final = 599
 
 
 class CallError(Exception):
-    """A webhook could not be asked, or gave what cannot be taken."""
+    """A webhook could not be called, or its response is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a webhook said; ``patch`` is empty where it changes nothing.
+    """The response of a webhook; ``patch`` is empty if it changes nothing.
 
-    ``result`` is the Status that it gave, or nothing.
+    ``result`` is the Status of the response, or empty.
     """
 
     allowed: bool
@@ -52,9 +52,9 @@ class Verdict:
 
 
 def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
-    """Return the question, without its uid.
+    """Return the AdmissionReview for a webhook, without its uid.
 
-    Raises CallError if the webhook understands no version that is known.
+    Raise CallError if the webhook accepts no known version of AdmissionReview.
     """
     known = [version for version in invocation.webhook.versions if version in _VERSIONS]
     if not known:
@@ -68,7 +68,7 @@ def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) ->
 
 
 def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
-    """Return what a webhook is told about a request, without a uid."""
+    """Return the AdmissionRequest for a webhook, without its uid."""
     asked, form = attributes.asked, invocation.resource
     kind = object_kind(invocation, attributes)
     names = {
@@ -96,12 +96,12 @@ def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -
 
 
 def object_kind(invocation: Invocation, attributes: Attributes) -> Kind:
-    """Return the kind of the objects as the webhook sees them."""
+    """Return the kind of the objects in the webhook's version."""
     return attributes.kind if is_other(attributes) else invocation.resource
 
 
 def is_other(attributes: Attributes) -> bool:
-    """Return whether the objects are not of the resource's kind, but a Scale, an Eviction ..."""
+    """Return whether the objects have another kind than the resource (Scale, Eviction, ...)."""
     return attributes.kind.kind != attributes.asked.resource.kind
 
 
@@ -114,7 +114,7 @@ def _resource(kind: Kind) -> Document:
 
 
 def user_info(user: User) -> Document:
-    """Return who asks, empty members left out."""
+    """Return the UserInfo of a user, without empty fields."""
     info = {
         "username": user.name,
         "uid": user.uid,
@@ -125,7 +125,7 @@ def user_info(user: User) -> Document:
 
 
 def verdict_of(review: Document, body: bytes, role: Role) -> Verdict:
-    """Read an answer; raises CallError."""
+    """Return the decoded response of a webhook. Raise CallError."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -146,7 +146,7 @@ def verdict_of(review: Document, body: bytes, role: Role) -> Verdict:
     patch, patch_type = _patch(response)
     if strict:
         _check_patch(patch, response.get("patchType"), role)
-    else:  # nobody checked it in that version
+    else:  # v1beta1 does not check the patch type
         patch_type = "JSONPatch"
     warnings = tuple(response.get("warnings") or ())
     result = response.get("status") or {}
@@ -221,7 +221,7 @@ def _check_patch(patch: bytes, patch_type: str | None, role: Role) -> None:
 
 
 def denial(name: str, result: Mapping[str, Any]) -> StatusError:
-    """Return the refusal of a webhook that said no."""
+    """Return the error of a request that a webhook denies."""
     said = result.get("message") or result.get("reason")
     denied = f'admission webhook "{name}" denied the request'
     message = f"{denied}: {said}" if said else f"{denied} without explanation"

@@ -1,4 +1,4 @@
-"""Warnings: each is told once, and all together are kept short.
+"""Warnings of one response: without duplicates, and truncated if they are too long together.
 
 Source: k8s.io/apiserver/pkg/endpoints/filters/warning.go.
 """
@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 MOST: Final = 4_096
-"""How many characters all warnings may have before each is cut."""
+"""The maximum number of characters of all warnings before each is truncated."""
 
 SHORT: Final = 256
 
 
 def fitting(warnings: Iterable[str]) -> tuple[str, ...]:
-    """Return warnings without repetition; if they are too long, cut and only as many as fit."""
+    """Return warnings without duplicates; if they are too long, each truncated, while they fit."""
     once = tuple(dict.fromkeys(warnings))
     return once if sum(map(len, once)) <= MOST else tuple(_cut(once))
 

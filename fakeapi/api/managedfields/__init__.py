@@ -1,15 +1,16 @@
-"""Managed fields: who owns which field of an object, and server-side apply, which goes by it.
+"""Managed fields: the owners of an object's fields, and server-side apply.
 
-Owners are kept in ``metadata.managedFields``. Everything here is a pure function of documents, the
-kind's structural type and the time; nothing is stored, so a dry run is a call whose result is
-thrown away. A kind has one version here: entries of other versions are kept untouched.
+Owners are stored in ``metadata.managedFields``. All functions are pure functions of documents, the
+kind's structural type and the time; nothing is stored, so a dry run discards the result. A kind has
+one version here; entries of other versions are kept unchanged.
 
-    elements, fieldsets     a path's steps; sets of paths, in the form in which they are shown
-    shapes                  how values are taken apart, by type
-    comparing, extracting   from documents to sets
-    merging, pruning        from documents and sets to documents
-    entries                 the owners as metadata shows them
-    tracking, applying      what a write does to owners; what an apply does to the object
+    field_set     path elements, and sets of field paths in their serialized form
+    typed_value   values by their structural type, and the field set of an applied configuration
+    compare       from two documents to field sets
+    merge         from documents and field sets to documents
+    entries       the owners as entries of metadata.managedFields
+    update        the owners after create, update and patch
+    apply         server-side apply
 
 Sources: sigs.k8s.io/structured-merge-diff v6, k8s.io/apimachinery/pkg/util/managedfields.
 """

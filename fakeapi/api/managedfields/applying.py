@@ -1,11 +1,11 @@
-"""Applying: a configuration becomes part of an object, and its manager the owner of what it names.
+"""Server-side apply: a configuration is merged into an object, and its manager owns its fields.
 
 1. The configuration is merged into the live object.
-2. What the manager applied before and applies no more goes, unless others own it.
-3. What changed thereby, though others own it, is a conflict; forced, it is taken from them.
+2. Fields that the manager applied before and no longer applies are removed, unless others own them.
+3. A change of a field that others own is a conflict; with force, the manager takes ownership.
 
-``kubectl`` is special: it may take what it has itself applied from the client's side, which the
-annotation tells, and the annotation follows what it applies.
+``kubectl`` is special: fields that it has applied on the client side, as the last-applied
+annotation records, are no conflict, and the annotation is updated to the applied configuration.
 
 Source: structured-merge-diff/merge/update.go (Apply); k8s.io/apimachinery/pkg/util/managedfields/
 internal (conflict.go, lastappliedmanager.go, lastappliedupdater.go, skipnonapplied.go).
@@ -57,7 +57,7 @@ BEFORE_APPLY: Final = "before-first-apply"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What someone applies, and whether by force."""
+    """An applied configuration; ``force`` resolves conflicts by taking ownership."""
 
     document: Mapping[str, Any]
     force: bool = False
@@ -66,10 +66,10 @@ class Configuration:
 def apply(
     kind: Kind, live: Mapping[str, Any], config: Configuration, writer: Writer
 ) -> dict[str, Any]:
-    """Return the object after an apply, ``live`` being {} if there was none; nothing is changed.
+    """Return the object after an apply; ``live`` is {} if there was none, and is not changed.
 
-    Raises StatusError: 400 for another kind of object, 409 for conflicts, 500 (as upstream) if the
-    configuration does not fit the kind's type.
+    Raise StatusError: 400 for another kind of object, 409 for conflicts, 500 (as upstream) if the
+    configuration does not match the kind's type.
     """
     check_configuration(kind, config.document)
     owners = stored_owners((live.get("metadata") or {}).get("managedFields") or ())
@@ -86,7 +86,7 @@ def apply(
 
 
 def check_configuration(kind: Kind, config: Mapping[str, Any]) -> None:
-    """Check what is applied; raises StatusError (400, 500)."""
+    """Raise StatusError (400, 500) if an applied configuration is invalid."""
     said = (config.get("apiVersion"), config.get("kind"))
     metadata = config.get("metadata")
     if said != (kind.api_version, kind.kind):
@@ -107,7 +107,7 @@ def check_configuration(kind: Kind, config: Mapping[str, Any]) -> None:
 
 
 def _group_version(api_version: Any) -> str:
-    """Spell a group and version as Go prints them: the core group is an empty name."""
+    """Return a group and version as Go prints them: the core group is an empty name."""
     text = str(api_version or "/")
     return text if "/" in text else f"/{text}"
 
@@ -140,7 +140,7 @@ def _apply(
     if not fields:
         after.pop(owner, None)
         return without_nulls(merged), after
-    time = last.time if merged == live else writer.time  # the time is that of the last change
+    time = last.time if merged == live else writer.time  # the time of the last change
     after[owner] = Owned(last.fields if last.fields == fields else fields, version, time)
     return without_nulls(merged), after
 
@@ -149,7 +149,7 @@ Conflict = tuple[Owner, Path]
 
 
 def _refuse(kind: Kind, live: Mapping[str, Any], conflicts: list[Conflict], writer: Writer) -> None:
-    """Raise StatusError (409), unless kubectl set all that from the client's side itself."""
+    """Raise StatusError (409), unless kubectl has applied all these fields on the client side."""
     if writer.manager == KUBECTL:
         own = _applied_from_client(kind, live)
         conflicts = [conflict for conflict in conflicts if not contains(own, conflict[1])]
@@ -158,7 +158,7 @@ def _refuse(kind: Kind, live: Mapping[str, Any], conflicts: list[Conflict], writ
 
 
 def conflicting(conflicts: list[Conflict]) -> StatusError:
-    """409: others own what an apply would change."""
+    """Return the StatusError (409) of fields that an apply changes and others own."""
     causes = [
         Cause("FieldManagerConflict", f"conflict with {owner}", describe(path)).document()
         for owner, path in conflicts
@@ -176,7 +176,7 @@ def conflicting(conflicts: list[Conflict]) -> StatusError:
 
 
 def _applied_from_client(kind: Kind, live: Mapping[str, Any]) -> FieldSet:
-    """Return the fields that the annotation says were applied, as far as they are still so."""
+    """Return the fields of the last-applied annotation that still have their applied values."""
     text = _annotations(live).get(LAST_APPLIED)
     try:
         applied = orjson.loads(text) if text else None
@@ -193,7 +193,7 @@ def _applied_from_client(kind: Kind, live: Mapping[str, Any]) -> FieldSet:
 
 
 def _follow(merged: dict[str, Any], config: Mapping[str, Any]) -> None:
-    """Bring the annotation of an object that has it up to what kubectl applies."""
+    """Update the last-applied annotation of an object, if it has one, to the configuration."""
     annotations = _annotations(merged)
     if not annotations.get(LAST_APPLIED):
         return

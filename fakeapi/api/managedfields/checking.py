@@ -1,4 +1,4 @@
-"""Checking: an applied configuration must fit the kind's type, field by field.
+"""Validation of an applied configuration against the kind's structural type.
 
 Source: sigs.k8s.io/structured-merge-diff/typed/validate.go.
 """
@@ -16,7 +16,7 @@ _NUMERIC: Final = ("integer", "number")
 
 
 def faults(shape: Type, config: Mapping[str, Any]) -> list[str]:
-    """Word everything about a configuration that does not fit, with its path."""
+    """Return the messages of all errors of a configuration, each with its path."""
     return [f"{path}: {why}" if path else why for path, why in _faults(shape, config)]
 
 
@@ -81,7 +81,7 @@ _GO_TYPES: Final[Mapping[type, str]] = {str: "string", bool: "bool"}
 
 
 def _shown(value: Any) -> str:
-    """Show a value as Go's ``%v`` does."""
+    """Return a value as Go's ``%v`` prints it."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{k}:{_shown(v)}' for k, v in sorted(value.items()))}]"
     if isinstance(value, list):

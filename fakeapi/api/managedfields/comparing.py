@@ -1,8 +1,8 @@
-"""Comparing: which fields a change of a document removed, modified and added.
+"""Comparison of documents: the fields that a change removes, modifies and adds.
 
-What has one owner is compared as a whole; objects and lists that are taken apart are compared part
-by part. Of a part that is new, everything counts as added: the part itself and all parts below it.
-Equal parts are skipped at once, so the cost is that of the change, not of the document.
+Atomic values are compared as a whole; granular objects and lists are compared item by item. If an
+item is new, it and all fields below it are added. Equal items are skipped, so the cost depends on
+the change, not on the document.
 
     {"labels": {"a": "1"}}  →  {"labels": {"a": "2", "b": "3"}}     modified .labels.a
                                                                     added    .labels.b
@@ -24,7 +24,7 @@ from fakeapi.kinds.types import ListType, Type
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What became of the fields of a document; no field is in two of the sets."""
+    """The removed, modified and added fields of a document; no field is in two of the sets."""
 
     removed: FieldSet = field(default_factory=lambda: EMPTY)
     modified: FieldSet = field(default_factory=lambda: EMPTY)
@@ -36,7 +36,7 @@ class Comparison:
         return union(self.modified, self.added)
 
     def ignoring(self, fields: FieldSet) -> Comparison:
-        """Return the comparison without what lies at or below some paths."""
+        """Return the comparison without the fields at or below some paths."""
         return Comparison(
             without(self.removed, fields),
             without(self.modified, fields),
@@ -52,13 +52,13 @@ _NONE: Final[Mapping[str, Any]] = {}
 
 
 def compare(shape: Type, old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
-    """Compare two documents of one type."""
+    """Return the comparison of two documents of one type."""
     removed, modified, added = _compare(shape, old, new)
     return Comparison(removed or EMPTY, modified or EMPTY, added or EMPTY)
 
 
 def everything(shape: Type, value: Any) -> FieldSet:
-    """Return the node of a value with all that is in it."""
+    """Return the node of a value with all fields below it."""
     scalar = not isinstance(value, dict | list)
     if scalar:
         return LEAF
@@ -75,7 +75,7 @@ def everything(shape: Type, value: Any) -> FieldSet:
 
 
 def _all(items: ListType, found: list[Any]) -> FieldSet:
-    """Return the node of a list's item; of items with the same key only the key has an owner."""
+    """Return the node of a list's item; items with the same key have one owner as a whole."""
     return everything(items.element, found[0]) if len(found) == 1 else LEAF
 
 
@@ -96,7 +96,7 @@ def _compare(shape: Type, old: Any, new: Any) -> _Found:
 
 
 def _compare_null(shape: Type, old: Any, new: Any) -> _Found:
-    """Compare something with a null: that is there, too, but has no parts."""
+    """Compare a value with a null, which is a field, too, but has no fields below it."""
     other = new if old is None else old
     parts = _parts_of(everything(shape, other))
     if parts is None or (branch_of(shape, other) is None and items_of(shape, other) is None):
@@ -105,7 +105,7 @@ def _compare_null(shape: Type, old: Any, new: Any) -> _Found:
 
 
 def _replaced(shape: Type, old: Any, new: Any) -> _Found:
-    """Compare an untyped object with something that is none."""
+    """Compare an untyped object with a value that is not an object."""
     removed, added = everything(shape, old), everything(shape, new)
     return _parts_of(removed), LEAF, _parts_of(added)
 
@@ -153,7 +153,7 @@ def _compare_lists(items: ListType, old: list[Any], new: list[Any]) -> _Found:
 
 
 class _Nodes:
-    """The children of one node in each of the three sets."""
+    """The children of one node in each of the three sets of a comparison."""
 
     def __init__(self) -> None:
         self.removed: FieldSet = {}
@@ -166,7 +166,7 @@ class _Nodes:
                 nodes[element] = node
 
     def spare(self, elements: list[str]) -> None:
-        """Take out that a list came or went which is null otherwise: its parts did, not itself."""
+        """Remove the path itself of lists that are null if they are unset; only items change."""
         for nodes in (self.removed, self.added):
             for element in elements:
                 if SELF in nodes.get(element, EMPTY):
@@ -177,14 +177,14 @@ class _Nodes:
 
 
 def _parts(branch: Branch, value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parts of an object by name, with those that are there by value."""
+    """Return the fields of an object by name, with structs by value that are not set."""
     by_value = held(branch).by_value
     missing = {name: _NONE for name in by_value if value.get(name) is None}
     return {**value, **missing} if missing else value
 
 
 def _is_zero(branch: Branch, name: str, value: Any) -> bool:
-    """Return whether a value is that which the field has, in Go, before anyone sets it."""
+    """Return whether a value is the zero value of its field in Go."""
     return value is None or (not value and name in held(branch).zeros)
 
 
@@ -196,7 +196,7 @@ def _by_element(items: ListType, values: list[Any]) -> dict[str, list[Any]]:
 
 
 def _elements(items: ListType, values: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Return the items with their elements; those that have none belong to nobody."""
+    """Return the items with their path elements; items without an element have no owner."""
     for value in values:
         try:
             yield item_element(items, value), value

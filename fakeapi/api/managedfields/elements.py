@@ -1,9 +1,9 @@
-"""Elements: one step of a path into a document, spelled as FieldsV1 spells it.
+"""Path elements: one step of a field path, serialized as in FieldsV1.
 
-    f:image                                 the field, or the map's key, ``image``
-    k:{"containerPort":80,"protocol":"TCP"} the list's element with these keys
-    v:"kubernetes"                          the set's element with this value
-    i:3                                     the list's element at this place
+    f:image                                 the field, or the key of a map, ``image``
+    k:{"containerPort":80,"protocol":"TCP"} the list item with these keys
+    v:"kubernetes"                          the set item with this value
+    i:3                                     the list item at this index
 
 Source: sigs.k8s.io/structured-merge-diff/fieldpath (element.go, serialize-pe.go).
 """
@@ -23,15 +23,15 @@ _KINDS: Final = "fkvi"
 
 
 def field_element(name: str) -> str:
-    """Return the element of a field or of a map's key."""
+    """Return the path element of a field or of a key of a map."""
     return "f:" + name
 
 
 def item_element(shape: ListType, item: Any) -> str:
-    """Return the element of one item of a list that is a set or a map.
+    """Return the path element of an item of a list of type set or map.
 
-    A key that the item leaves out has its default, or is left out of the element, too. Raises
-    ValueError if the item cannot be told apart from others.
+    A key that the item does not have takes its default; without a default, the element does not
+    have it either. Raise ValueError if the item has no key or value that identifies it.
     """
     if not shape.keys:
         if isinstance(item, dict | list) or item is None:
@@ -59,9 +59,9 @@ _NO_VALUE: Final[Mapping[type, str]] = {
 
 
 def canonical(element: str) -> str | None:
-    """Return an element that a client sent in the one spelling used here; None if of no known kind.
+    """Return the canonical form of a path element from a client; None if its kind is unknown.
 
-    Raises ValueError if it is malformed.
+    Raise ValueError if it is malformed.
     """
     kind, colon, content = element[:1], element[1:2], element[2:]
     if not colon:
@@ -79,7 +79,7 @@ def canonical(element: str) -> str | None:
 
 
 def order(element: str) -> tuple[int, Any]:
-    """Return the sort key of an element: fields by name, then keys, values and places."""
+    """Return the sort key of an element: fields by name, then keys, values and indices."""
     kind, content = element[:1], element[2:]
     match kind:
         case "f":
@@ -95,7 +95,7 @@ def order(element: str) -> tuple[int, Any]:
 
 
 def describe(path: tuple[str, ...]) -> str:
-    """Spell a path for people: ``.spec.containers[name="web"].image``."""
+    """Return a path in human-readable form: ``.spec.containers[name="web"].image``."""
     return "".join(map(_describe, path))
 
 
@@ -113,7 +113,7 @@ def _describe(element: str) -> str:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Order scalars as upstream: numbers, strings, booleans, anything else."""
+    """Return the sort key of a scalar, as upstream: numbers, strings, booleans, other values."""
     if isinstance(value, bool):
         return 2, value
     if isinstance(value, int | float):
@@ -122,6 +122,6 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def _encoded(value: Any) -> str:
-    """Encode as Go does, with its escapes; objects have their keys in order."""
+    """Return a value as JSON with the escapes of Go; the keys of objects are sorted."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,7 +1,7 @@
-"""Entries: ``metadata.managedFields``, and the owners that it tells of.
+"""Entries of ``metadata.managedFields``, and the owners that they describe.
 
 An owner is a manager with an operation (Apply or Update), a subresource, and, for updates, the
-version in which it wrote. Entries are shown in the order of operation, time and name.
+version of the write. Entries are ordered by operation, time and name.
 
 Source: k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go.
 """
@@ -20,7 +20,7 @@ UPDATE: Final = "Update"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Owner:
-    """Who owns fields; ``version`` is "" for an applier, who is one in all versions."""
+    """An owner of fields; ``version`` is "" for an applier, which is the same in all versions."""
 
     manager: str
     operation: str
@@ -36,7 +36,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What an owner has, in which version, since when; ``time`` is RFC 3339 or ""."""
+    """The fields of an owner, their version, and the time of the last change (RFC 3339 or "")."""
 
     fields: FieldSet
     version: str
@@ -47,7 +47,7 @@ Owners = Mapping[Owner, Owned]
 
 
 def read_entries(entries: Any) -> dict[Owner, Owned]:
-    """Read entries as they are stored, or as a client sends them; raises ValueError."""
+    """Return the owners of entries, with elements as they are. Raise ValueError."""
     owners = {}
     for entry in entries:
         owner = _owner(entry)
@@ -57,7 +57,7 @@ def read_entries(entries: Any) -> dict[Owner, Owned]:
 
 
 def read_sent_entries(entries: Any) -> dict[Owner, Owned]:
-    """Read entries that a client sends, their elements in whatever spelling; raises ValueError."""
+    """Return the owners of entries from a client, elements made canonical. Raise ValueError."""
     sent = read_entries(entries)
     return {
         owner: Owned(parse(owned.fields), owned.version, owned.time)
@@ -66,7 +66,7 @@ def read_sent_entries(entries: Any) -> dict[Owner, Owned]:
 
 
 def write_entries(owners: Owners, known: Owners) -> list[dict[str, Any]]:
-    """Return the entries to be stored; those whose fields are ``known`` are in order already."""
+    """Return the entries to store; field sets that are also in ``known`` are ordered already."""
     ranked = sorted(owners.items(), key=lambda item: _rank(*item))
     return [_entry(owner, owned, known.get(owner)) for owner, owned in ranked]
 

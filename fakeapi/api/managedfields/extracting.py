@@ -1,8 +1,7 @@
-"""Extracting: which fields a configuration names, and so claims.
+"""The field set of an applied configuration: the fields that its manager owns afterwards.
 
-Someone who applies ``spec.containers[name="web"].image`` claims the image and the container, not
-the list and not the spec. An empty object and a null are claimed themselves, and so is every key of
-a map.
+A manager that applies ``spec.containers[name="web"].image`` owns the image and the container, not
+the list and not the spec. Empty objects, nulls and the keys of maps are in the set themselves.
 
 Source: sigs.k8s.io/structured-merge-diff/typed/tofieldset.go, fieldpath/set.go.
 """
@@ -20,12 +19,12 @@ from fakeapi.kinds.types import UNTYPED, ListType, MapType, Scalar, Struct, Type
 
 
 def fields_of(shape: Type, document: Mapping[str, Any]) -> FieldSet:
-    """Return the fields that a document names."""
+    """Return the field set of a document."""
     return _node(shape, document) or EMPTY
 
 
 def with_named(shape: Type, fields: FieldSet) -> FieldSet:
-    """Return the set with every field of a struct as a member that has members below it."""
+    """Return the set with every struct field that has members below it as a member, too."""
     named: FieldSet = {}
     for element, node in fields.items():
         found = with_named(_below(shape, element), node) if node else LEAF
@@ -41,7 +40,7 @@ def _below(shape: Type, element: str) -> Type:
 
 
 def _node(shape: Type, value: Any) -> FieldSet | None:
-    """Return the node of a value; None if nothing in it is claimed by itself."""
+    """Return the node of a value; None if the set has no field in it."""
     branch = branch_of(shape, value)
     if branch is not None:
         return _object(branch, value) or None

@@ -1,15 +1,14 @@
-"""Sets of fields: which parts of a document somebody owns, and the algebra of such sets.
+"""Field sets: sets of field paths, and their operations.
 
-A set is a tree of *elements*, in the very form in which ``managedFields`` shows it (FieldsV1), so
-that reading one costs nothing:
+A set is a tree of path elements, in the serialized form of ``managedFields`` (FieldsV1), so that no
+decoding is needed:
 
     {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:image": {}}}}}
 
-A node says two things: whether its own path belongs to the set (it has the key ``.``, or it is
-empty), and what belongs to it below. The root is no member; an empty root is the empty set. An
-element is one step (:mod:`fakeapi.api.managedfields.elements`).
+The path of a node is a member of the set if the node has the key ``.`` or is empty; its other keys
+are the elements below it. The root is not a member; an empty root is the empty set.
 
-Sets are never changed once they are made; results share what they can with their operands.
+Sets are immutable; results share nodes with their operands.
 
 Source: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go).
 """
@@ -55,24 +54,24 @@ def set_of(*paths: Path) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what belongs to either set."""
+    """Return the union of two sets."""
     if not one or one is other:
         return other
     return _union(one, other) if other else one
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what belongs to both sets."""
+    """Return the intersection of two sets."""
     return (_intersection(one, other) or EMPTY) if one and other else EMPTY
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what belongs to the first set only; what lies below a path of the second stays."""
+    """Return the members of the first set only; paths below members of the second are kept."""
     return (_difference(one, other) or EMPTY) if one and other else one
 
 
 def without(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what belongs to the first set and does not lie at or below a path of the second."""
+    """Return the members of the first set that are not at or below a path of the second."""
     return (_without(one, other) or EMPTY) if one and other else one
 
 
@@ -87,25 +86,25 @@ def contains(fields: FieldSet, path: Path) -> bool:
 
 
 def paths(fields: FieldSet) -> Iterator[Path]:
-    """Return all paths of the set: at each level first the members, then what lies below them."""
+    """Return all paths of the set: at each level first the members, then the paths below them."""
     yield from _paths((), fields)
 
 
 def ordered(fields: FieldSet) -> FieldSet:
-    """Return the same set with its elements in upstream's order, as it is to be shown."""
+    """Return the same set with its elements in upstream's order of serialization."""
     keys = sorted(fields)
-    if keys and keys[-1] >= "g":  # not only fields, which are in order already
+    if keys and keys[-1] >= "g":  # fields alone are sorted already
         keys.sort(key=order)
     return {key: ordered(fields[key]) if fields[key] else LEAF for key in keys}
 
 
 def parse(fields: Any) -> FieldSet:
-    """Read what a client sent as FieldsV1; unknown kinds of element are left out.
+    """Return the set of a client's FieldsV1; elements of unknown kinds are dropped.
 
-    Raises ValueError if it is no tree of objects or an element is malformed.
+    Raise ValueError if it is not a tree of objects or an element is malformed.
     """
     if not isinstance(fields, Mapping):
-        raise ValueError("expected an object")  # noqa: TRY004 (it is the client's fault)
+        raise ValueError("expected an object")  # noqa: TRY004 (an error of the client)
     parsed: FieldSet = {}
     for key, below in fields.items():
         element = key if key == SELF else canonical(key)
@@ -124,7 +123,7 @@ def _paths(prefix: Path, node: FieldSet) -> Iterator[Path]:
 
 
 def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
-    """Return the node of these children, none of them empty; None if nothing belongs to it."""
+    """Return a node with these children, none of which is None; None if it has no members."""
     if not member:
         return children or None
     return {SELF: LEAF, **children} if children else LEAF

@@ -1,8 +1,8 @@
-"""Merging: the live document with an applied configuration in it.
+"""The merge of an applied configuration into the live document.
 
-What the configuration names replaces what was there, part by part; what it does not name stays.
-A list that is taken apart keeps its items; the configuration's items come in its own order, and
-those that only the live list has keep their places between them.
+Fields of the configuration replace those of the live object; other fields are kept. A granular list
+keeps its items; the items of the configuration are in its order, and items that only the live list
+has keep their positions between them.
 
 Source: sigs.k8s.io/structured-merge-diff/typed/merge.go.
 """
@@ -27,7 +27,7 @@ ABSENT: Final = _Absent.ABSENT
 
 
 def merge(shape: Type, live: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the merged document; shares what does not change. The configuration is checked."""
+    """Return the merged document, which shares unchanged values; the configuration is valid."""
     merged = _merge(shape, live, config)
     assert isinstance(merged, dict)
     return merged
@@ -60,7 +60,7 @@ def _has_parts(shape: Type) -> bool:
 
 
 def _merge_lists(items: ListType, live: list[Any], config: list[Any]) -> list[Any]:
-    """Merge two lists; an item that the live list has twice is replaced, not merged."""
+    """Return two lists merged; an item that the live list has twice is replaced, not merged."""
     lives = [(item_element(items, value), value) for value in live]
     configs = {item_element(items, value): value for value in config}
     once: dict[str, Any] = {}
@@ -74,10 +74,10 @@ def _merge_lists(items: ListType, live: list[Any], config: list[Any]) -> list[An
 
 
 def _in_order(lives: list[tuple[str, Any]], merged: Mapping[str, Any]) -> Iterator[Any]:
-    """Return the live list's own items and the merged ones, as both orders allow.
+    """Return the items that only the live list has, and the merged items, in their final order.
 
-    The merged items come in the configuration's order; an item of the live list that the
-    configuration does not have comes after those that stand before it.
+    The merged items are in the configuration's order; an item that only the live list has comes
+    after the items that precede it in the live list.
     """
     known = {element for element, _ in lives}
     shared = deque(element for element in merged if element in known)
@@ -88,7 +88,7 @@ def _in_order(lives: list[tuple[str, Any]], merged: Mapping[str, Any]) -> Iterat
             yield value
             own.popleft()
         elif own and applied and element != applied[0] and shared and element != shared[0]:
-            own.popleft()  # both have it, but it is not the next one to be placed
+            own.popleft()  # in both lists, but not the next shared item of the configuration
         elif own and element in placed:
             own.popleft()
         else:

@@ -1,4 +1,4 @@
-"""Pruning: what a manager applied before and applies no more goes, unless someone else owns it.
+"""Pruning: fields that a manager no longer applies are removed, unless another manager owns them.
 
 Source: sigs.k8s.io/structured-merge-diff/merge/update.go (prune), typed/remove.go.
 """
@@ -25,10 +25,10 @@ from fakeapi.kinds.types import ListType, Type
 def prune(
     shape: Type, merged: dict[str, Any], last: FieldSet, owned: Iterable[FieldSet]
 ) -> dict[str, Any]:
-    """Return the merged document without what only ``last`` held.
+    """Return the merged document without the fields that are only in ``last``.
 
-    ``last`` is what the manager applied the last time, ``owned`` what every manager owns now, with
-    what this one applies now.
+    ``last`` is the field set that the manager applied the last time; ``owned`` are the current sets
+    of all managers, including the one that this manager applies now.
     """
     if not last:
         return merged
@@ -48,9 +48,9 @@ def _fields(shape: Type, document: Mapping[str, Any]) -> FieldSet:
 
 
 def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
-    """Return the document without some fields; what is atomic goes or stays as a whole.
+    """Return the document without some fields; atomic values are removed or kept as a whole.
 
-    An object or a list of which nothing is left, but which is not to go itself, is null.
+    An object or a list that is not removed itself, but has no items left, becomes null.
     """
     if not fields:
         return document
@@ -60,14 +60,14 @@ def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str,
 
 
 def without_nulls(value: Any) -> Any:
-    """Return a value without the nulls that are anywhere inside its objects."""
+    """Return a value without the nulls in its objects, at any depth."""
     if isinstance(value, dict):
         return {name: without_nulls(part) for name, part in value.items() if part is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _remove(shape: Type, value: Any, fields: FieldSet) -> Any:
-    """Return what is left of a value; None if nothing is."""
+    """Return the rest of a value; None if nothing is left."""
     branch = branch_of(shape, value)
     if branch is not None:
         return _from_object(branch, value, fields)

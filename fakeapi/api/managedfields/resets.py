@@ -1,6 +1,6 @@
-"""Resets: fields that a write cannot change, and so does not come to own.
+"""Reset fields: fields that a write cannot change, and whose ownership it does not take.
 
-A write to an object itself leaves the status alone, a write to the status leaves the spec alone.
+A write to the object itself resets the status; a write to the status resets the spec.
 
 Source: ``GetResetFields`` in pkg/registry/GROUP/RESOURCE/strategy.go, v1.37.
 """
@@ -33,7 +33,7 @@ _OF_STATUS: Final[Mapping[str, tuple[Path, ...]]] = {
     "resourceclaims": (_METADATA, _SPEC),
     "storageversionmigrations": (_METADATA, _SPEC),
 }
-"""What a write to the status resets, where it is not just the spec."""
+"""The fields that a write to the status resets, for resources where it is not only the spec."""
 
 _OTHERS: Final[Mapping[tuple[str, str], tuple[Path, ...]]] = {
     ("certificatesigningrequests", ""): (_SPEC, _STATUS),

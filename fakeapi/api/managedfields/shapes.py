@@ -1,11 +1,11 @@
-"""Shapes: how a value of some type is taken apart, and which fields are there without being sent.
+"""Typed values: granular and atomic values by type, and fields that Go structs always have.
 
-A value is a leaf, or an object or a list whose parts have owners of their own. Which one is said by
-its type; of an untyped value, by the value: objects are taken apart, lists are not.
+A value is a leaf, or a granular object or list, whose items have their own owners. Its type
+determines which; untyped objects are granular, untyped lists are atomic.
 
-Go has fields by value: a Deployment has a ``strategy``, if only an empty one, before anyone says
-anything about it, so nobody comes to own the fact that there is one. OpenAPI shows these fields by
-``default: {}``. Likewise a required list is there, if only as null.
+Go structs have fields by value: a Deployment always has a ``strategy``, even an empty one, so no
+manager owns its existence. OpenAPI marks these fields with ``default: {}``. Likewise, a required
+list is always there, if only as null.
 
 Source: sigs.k8s.io/structured-merge-diff/typed (helpers.go), the structs of k8s.io/api.
 """
@@ -86,19 +86,19 @@ BY_VALUE: Final[frozenset[str]] = frozenset(
         "DeviceTaintRuleSpec.taint",
     )
 )
-"""Fields by value, as ``Struct.field``, or ``field`` if every struct with such a field has it."""
+"""Fields by value, as ``Struct.field``, or as ``field`` if that holds for every struct."""
 
 POINTERS: Final[frozenset[str]] = frozenset(
     ("ReplicationControllerSpec.template", "CustomResourceSubresources.status")
 )
-"""The exceptions: structs that have such a field by reference."""
+"""Exceptions: fields of these names that are pointers."""
 
 NULLS: Final[frozenset[str]] = frozenset(("ClusterRole.rules", "Role.rules"))
-"""Optional fields that are null where they are not set, beside the required ones."""
+"""Optional fields that are null if they are not set, in addition to the required ones."""
 
 
 def branch_of(shape: Type, value: Any) -> Branch | None:
-    """Return the type by which an object is taken apart; None if the value is not, or no object."""
+    """Return the type of a granular object; None for an atomic value or another type."""
     if not isinstance(value, dict) or isinstance(shape, Scalar | ListType):
         return None
     if isinstance(shape, Untyped) or not shape.atomic:
@@ -107,7 +107,7 @@ def branch_of(shape: Type, value: Any) -> Branch | None:
 
 
 def items_of(shape: Type, value: Any) -> ListType | None:
-    """Return the type by which a list is taken apart; None if the value is not, or no list."""
+    """Return the type of a granular list; None for an atomic list or another type."""
     if isinstance(shape, ListType) and isinstance(value, list) and shape.kind != "atomic":
         return shape
     return None
@@ -116,14 +116,14 @@ def items_of(shape: Type, value: Any) -> ListType | None:
 ZEROS: Final[frozenset[str]] = frozenset(
     ("Event.reportingComponent", "Event.reportingInstance", "PriorityClass.value")
 )
-"""Optional scalars that are written down even when they are empty, beside the required ones."""
+"""Optional scalars that are serialized even if they are empty, in addition to required ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Fields that are there without being sent: structs by value, nulls, and zeros of any sort.
+    """Fields that a Go struct has even if they are not set: structs by value, nulls, zero values.
 
-    ``times`` are the nulls among the times of a condition.
+    ``times`` are the timestamps of a condition, which are null if they are not set.
     """
 
     by_value: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ _NOTHING: Final = Held()
 
 @lru_cache(maxsize=4096)
 def held(shape: Branch) -> Held:
-    """Return the fields that are always there."""
+    """Return the fields that a type has even if they are not set."""
     if not isinstance(shape, Struct) or not shape.go:
         return _NOTHING
     owner = shape.name.rpartition(".")[2]
@@ -159,7 +159,7 @@ def held(shape: Branch) -> Held:
 
 
 def is_time(shape: Type) -> bool:
-    """Return whether a type is that of a point in time."""
+    """Return whether a type is a timestamp."""
     return isinstance(shape, Scalar) and shape.format == "date-time"
 
 
@@ -169,7 +169,7 @@ def _is_by_value(owner: str, name: str) -> bool:
 
 
 def below(shape: Branch, name: str) -> Type:
-    """Return the type of one part of an object."""
+    """Return the type of a field of an object."""
     if isinstance(shape, Struct):
         field = shape.fields.get(name)
         return UNTYPED if field is None else field.type

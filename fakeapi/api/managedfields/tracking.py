@@ -1,6 +1,6 @@
-"""Tracking: who owns which field after a create, an update or a patch.
+"""The owners of fields after a create, an update or a patch.
 
-Whoever changes or adds a field takes it from everyone else; a field that is removed has no owner.
+A manager that changes or adds a field takes it from all other owners; a removed field has no owner.
 The change is attributed to the manager with the operation Update. An object whose entries were
 cleared, or which was stored without any, is tracked again from the next apply on.
 
@@ -62,7 +62,7 @@ _STRIPPED: Final = set_of(
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, through which subresource ("" is none), and when (RFC 3339)."""
+    """The field manager of a write: its name, the time (RFC 3339), and the subresource or ""."""
 
     manager: str
     time: str
@@ -70,7 +70,7 @@ class Writer:
 
 
 def track_create(kind: Kind, document: dict[str, Any], writer: Writer) -> None:
-    """Write into a new document's metadata that all of it is the writer's."""
+    """Set the managed fields of a new document: the manager of the write owns all fields."""
     entries = document["metadata"].pop("managedFields", None)
     if _is_reset(entries):
         entries = None
@@ -81,7 +81,7 @@ def track_create(kind: Kind, document: dict[str, Any], writer: Writer) -> None:
 def track_update(
     kind: Kind, old: Mapping[str, Any], document: dict[str, Any], writer: Writer
 ) -> None:
-    """Write into a changed document's metadata who owns what now."""
+    """Set the managed fields of a changed document."""
     stored = old["metadata"].get("managedFields") or ()
     sent = document["metadata"].pop("managedFields", None)
     live = stored_owners(stored)
@@ -98,7 +98,7 @@ def track_update(
 def update_owners(
     kind: Kind, before: Owners, old: Mapping[str, Any], new: Mapping[str, Any], writer: Writer
 ) -> dict[Owner, Owned]:
-    """Return the owners after a change from ``old`` to ``new``, neither with managed fields."""
+    """Return the owners after a change from ``old`` to ``new``, both without managed fields."""
     comparison = compare_versions(kind, old, new, writer.subresource)
     owners = take_from_others(before, kind.api_version, comparison, None)
     taken = strip(comparison.changed)
@@ -112,7 +112,7 @@ def update_owners(
 def compare_versions(
     kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any], subresource: str
 ) -> Comparison:
-    """Compare two states of an object, but for what a write to this subresource resets."""
+    """Return the comparison of two states, without the fields that the subresource resets."""
     changes = compare(schema_of(kind), _comparable(old), _comparable(new))
     return changes.ignoring(reset_fields(kind, subresource))
 
@@ -120,9 +120,9 @@ def compare_versions(
 def take_from_others(
     owners: Owners, version: str, comparison: Comparison, taker: Owner | None
 ) -> dict[Owner, Owned]:
-    """Return the owners but ``taker`` without what was removed or changed, if anything is left.
+    """Return the owners; those other than ``taker`` lose removed and changed fields.
 
-    Owners of another version are kept as they are.
+    Owners without any fields left are removed. Owners of another version are not changed.
     """
     gone = union(comparison.removed, comparison.changed)
     if not gone:
@@ -137,9 +137,9 @@ def take_from_others(
 
 
 def same_but_times(document: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with the old entries, if only times tell them apart.
+    """Return the document with the old entries, if the entries differ only in their times.
 
-    That someone has written what is there already is no change.
+    A write of the values that are already stored is not a change.
     """
     entries = document["metadata"].get("managedFields") or []
     before = old["metadata"].get("managedFields") or []
@@ -153,12 +153,12 @@ def same_but_times(document: dict[str, Any], old: Mapping[str, Any]) -> dict[str
 
 
 def strip(fields: FieldSet) -> FieldSet:
-    """Return the fields without those of the metadata that belong to the server."""
+    """Return the fields without the metadata fields that the server manages."""
     return difference(fields, _STRIPPED)
 
 
 def stored_owners(entries: Any) -> dict[Owner, Owned]:
-    """Read the entries of a stored object; none if they are no good."""
+    """Return the owners of a stored object's entries; none if the entries are invalid."""
     try:
         return read_entries(entries)
     except ValueError:
@@ -177,12 +177,12 @@ def _sent_or(entries: Any, otherwise: dict[Owner, Owned]) -> dict[Owner, Owned]:
 
 
 def _is_reset(entries: Any) -> bool:
-    """Return whether a client asks to forget all owners: with no entry, or with an empty one."""
+    """Return whether a client clears all owners: with an empty list, or with one empty entry."""
     return entries is not None and (not entries or entries == [{}])
 
 
 def _comparable(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a document without the entries, which are no part of it."""
+    """Return a document without its managed fields."""
     metadata = document.get("metadata") or {}
     if "managedFields" not in metadata:
         return document
@@ -196,7 +196,7 @@ def _set_entries(document: dict[str, Any], owners: Owners, known: Owners) -> Non
 
 
 def _capped(owners: dict[Owner, Owned]) -> dict[Owner, Owned]:
-    """Merge the oldest updaters, version by version, until there are no more than ten."""
+    """Return the owners with the oldest updaters merged, by version, until at most ten are left."""
     updaters = [owner for owner in owners if owner.operation == UPDATE]
     excess = len(updaters) - MAX_UPDATERS
     first: dict[str, Owner] = {}

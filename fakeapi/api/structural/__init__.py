@@ -1,13 +1,12 @@
-"""Structural schemas: what a CustomResourceDefinition says of its objects, compiled once.
+"""Structural schemas of CustomResourceDefinitions, compiled once.
 
-    nodes        a schema as a tree of what pruning, defaulting and lists ask about
-    pruning      fields that the schema does not know go, and so do nulls that it does not allow
-    filling      defaults
-    checking     a schema as one function from a value to its faults
-    values, quantifiers, formats, patterns     what that function is put together from
-    listtypes    sets without twins, maps without equal keys
-    embedded     objects inside of objects
-    shapes       the structural type by which applies merge and fields are owned
+    schema_tree              a schema as a tree of nodes
+    pruning_and_defaulting   removal of unknown fields and forbidden nulls; defaults
+    schema_validator         a schema as a validating function; list types set and map
+    value_validation         checks of strings, numbers and enums; anyOf, oneOf, allOf, not
+    formats                  formats and patterns of strings
+    embedded_objects         x-kubernetes-embedded-resource
+    schema_errors            the errors of a value
 
 Sources: k8s.io/apiextensions-apiserver/pkg/apiserver/schema, k8s.io/kube-openapi/pkg/validation.
 """

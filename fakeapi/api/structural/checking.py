@@ -1,8 +1,8 @@
-"""A schema as one function from a value to its faults, put together once.
+"""The validator of a schema: one function from a value to its errors, compiled once.
 
-For each sort of JSON value a schema is a list of steps: what does not concern numbers is not asked
-of numbers. What has not changed since before is not checked again (upstream's ratcheting), as far
-as it can be told what it was before: elements of lists only by the keys of a map.
+A schema has a list of checks for each type of JSON value, so that checks of strings do not run for
+numbers. A value that an update does not change is not validated again (upstream's ratcheting), if
+its old value can be correlated; items of a list only by the keys of a list of type map.
 
 Sources: k8s.io/kube-openapi/pkg/validation/validate (schema.go, type.go, object_validator.go,
 slice_validator.go), k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go.
@@ -36,7 +36,7 @@ Steps = tuple[tuple[Check, ...], int]
 
 
 def check_of(schema: Json) -> Check:
-    """Compile a schema; raises ValueError for a pattern that is none."""
+    """Return the validator of a schema. Raise ValueError for an invalid pattern."""
     table = {kind: _steps(schema, kind) for kind in _TYPES}
 
     def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
@@ -51,7 +51,7 @@ def check_of(schema: Json) -> Check:
 
 
 def _steps(schema: Json, kind: type) -> Steps:
-    """Return the steps for one sort of values, and how many checks have been passed before them."""
+    """Return the checks for one type of values, and the number of checks that always pass."""
     type_check = _type_check(schema, kind)
     typed = bool(schema.get("type") or schema.get("x-kubernetes-int-or-string"))
     enum = enum_check(schema)
@@ -78,7 +78,7 @@ def _steps(schema: Json, kind: type) -> Steps:
 
 
 def _type_check(schema: Json, kind: type) -> Check | None:
-    """Make the check that refuses all values of a sort; None if they are welcome."""
+    """Return the check that rejects values of a type; None if the schema allows them."""
     types: tuple[str, ...] = (schema["type"],) if schema.get("type") else ()
     if schema.get("x-kubernetes-int-or-string"):
         types = ("integer", "string")
@@ -151,12 +151,12 @@ def _elements(schema: Json, element: Check) -> Check:
 
 
 def by_key(items: list[Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return the elements of a list that is a map by their keys."""
+    """Return the items of a list of type map by their keys."""
     return {key_of(item, keys): item for item in items}
 
 
 def key_of(item: Any, keys: tuple[str, ...]) -> str:
-    """Return what tells an element of such a list apart."""
+    """Return the key that identifies an item of a list of type map."""
     return repr([item.get(key) for key in keys] if isinstance(item, dict) else None)
 
 

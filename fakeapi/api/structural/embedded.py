@@ -1,7 +1,7 @@
-"""Objects inside of objects (``x-kubernetes-embedded-resource``): their kind and their metadata.
+"""Embedded objects (``x-kubernetes-embedded-resource``): their kind and their metadata.
 
-Their metadata is read as that of any object is, so that of it stays what there is to know; they
-must say of what kind they are.
+Their metadata is decoded as that of any object, so that its unknown fields are removed. apiVersion
+and kind are required.
 
 Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
 """
@@ -32,9 +32,9 @@ def object_meta() -> Struct:
 
 
 def read_metadata(document: dict[str, Any], path: str = "") -> list[str]:
-    """Keep of an object's metadata what fits, and give the paths of the rest.
+    """Decode an object's metadata in place, and return the paths of its unknown fields.
 
-    Raises MismatchError.
+    Raise StructDecodeError.
     """
     metadata = document.get("metadata")
     if metadata is None:
@@ -48,7 +48,7 @@ def read_metadata(document: dict[str, Any], path: str = "") -> list[str]:
 
 
 def embedded_places(node: Node) -> Find | None:
-    """Make what finds the embedded objects of a value; None if there cannot be any."""
+    """Return a function that finds the embedded objects of a value; None if there are none."""
     fields = {name: embedded_places(below) for name, below in node.properties.items()}
     known = {name: find for name, find in fields.items() if find is not None}
     items = embedded_places(node.items) if node.items is not None else None
@@ -73,9 +73,9 @@ def embedded_places(node: Node) -> Find | None:
 
 
 def read_embedded(find: Find, document: dict[str, Any]) -> list[str]:
-    """Keep of embedded metadata what fits, and give the paths of the rest.
+    """Decode the metadata of embedded objects in place; return the paths of unknown fields.
 
-    Raises MismatchError.
+    Raise StructDecodeError.
     """
     unknown: list[str] = []
     for embedded, path in find(document, ""):
@@ -92,7 +92,7 @@ def read_embedded(find: Find, document: dict[str, Any]) -> list[str]:
 
 
 def check_embedded(find: Find, document: dict[str, Any]) -> Iterator[Cause]:
-    """Check kind and metadata of embedded objects."""
+    """Return the errors of apiVersion, kind and metadata of embedded objects."""
     for embedded, path in find(document, ""):
         for name in ("apiVersion", "kind"):
             if name not in embedded:

@@ -1,7 +1,7 @@
-"""Defaulting: what an object leaves out, as its schema fills it in.
+"""Defaulting: the schema's defaults for fields that an object does not set.
 
-A default stands in for a field that is missing, and for a null that is not allowed; fields inside
-of what a default has made are filled in as well.
+A default replaces a field that is missing, and a null that is not allowed; defaults are also
+applied to the fields inside a default.
 
 Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/algorithm.go.
 """
@@ -15,7 +15,7 @@ from fakeapi.api.structural.nodes import ABSENT, Node
 
 
 def fill(node: Node, value: Any) -> None:
-    """Fill in what is missing, in place."""
+    """Apply the defaults of a schema to a value, in place."""
     if value.__class__ is dict:
         _object(node, value)
     elif value.__class__ is list and node.items is not None:

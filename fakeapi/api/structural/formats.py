@@ -1,4 +1,4 @@
-"""Formats of strings: what ``format: ipv4`` and its likes take.
+"""Formats of strings (``format: ipv4`` and others).
 
 Formats that are not in the table are ignored, as upstream ignores them.
 
@@ -76,7 +76,7 @@ def _is_ipv4(text: str) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a day of the calendar, as RFC 3339 writes it."""
+    """Return whether a text is a valid date of RFC 3339."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -86,9 +86,9 @@ def is_date(text: str) -> bool:
     return 1 <= month <= 12 and 1 <= day <= last
 
 
-@lru_cache(maxsize=1_024)  # times are whole seconds, so many things have the same
+@lru_cache(maxsize=1_024)  # times are whole seconds, so many objects have the same
 def is_datetime(text: str) -> bool:
-    """Return whether a text is a date and a time with its zone, as RFC 3339 writes them."""
+    """Return whether a text is a date and time with a time zone of RFC 3339."""
     date, t, time = text.lower().partition("t")
     return bool(t) and is_date(date) and _TIME.fullmatch(time) is not None
 
@@ -162,13 +162,13 @@ FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "uuid4": _regex(_UUID.format("4", "[89ab]")),
     "uuid5": _regex(_UUID.format("5", "[89ab]")),
 }
-"""By name without dashes: whether a text is of the format."""
+"""Functions that return whether a text matches a format, by its name without dashes."""
 
 _NUMBERS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def known_format(schema: Mapping[str, Any]) -> str:
-    """Return the format of a schema, "" if it has none that is known for its type."""
+    """Return the format of a schema; "" if it has none that is known for its type."""
     name: str = schema.get("format") or ""
     kind = schema.get("type", "")
     if schema.get("x-kubernetes-int-or-string"):

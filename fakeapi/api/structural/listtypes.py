@@ -1,4 +1,4 @@
-"""Lists that are sets or maps: no element of a set, no key of a map may be there twice.
+"""Lists of type set or map: items of a set and keys of a map must be unique.
 
 Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype/validation.go.
 """
@@ -18,7 +18,7 @@ Twins = Callable[[Any, str], Iterator[Cause]]
 
 
 def twins_check(node: Node) -> Twins | None:
-    """Make the check of a schema; None if it has neither sets nor maps."""
+    """Return the check for duplicate items; None if the schema has neither sets nor maps."""
     parts = [part for part in (_own(node), _fields(node), _items(node)) if part is not None]
     if not parts:
         return None
@@ -87,7 +87,7 @@ def _set(value: Any, path: str) -> Iterator[Cause]:
 
 
 def _repeated(values: Sequence[Any]) -> list[int]:
-    """Return where values stand for the second time."""
+    """Return the index of the second occurrence of each repeated value."""
     if len(values) < 2:
         return []
     seen: dict[bytes, int] = {}

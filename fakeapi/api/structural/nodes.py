@@ -1,4 +1,4 @@
-"""A structural schema as a tree: of each place, what there may be and what stands in for nothing.
+"""A structural schema as a tree of nodes, with the type, fields and default of each.
 
 Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/structural.go, convert.go.
 """
@@ -17,18 +17,19 @@ class Absent:
 
 
 ABSENT: Final = Absent()
-"""What stands for a value that is not there, since ``None`` is one that is."""
+"""The marker of a missing value, since ``None`` is the value null."""
 
 META_FIELDS: Final = frozenset(("apiVersion", "kind", "metadata"))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One place of a schema.
+    """A node of a structural schema.
 
-    ``additional`` is the schema of fields beside ``properties``; ``allows_additional``: there may
-    be any. ``preserves``: what is not known stays. ``embedded``: an object with metadata of its
-    own. ``fills``: there are defaults here or below. ``rules`` are the CEL rules of this place.
+    ``additional`` is the schema of fields that are not in ``properties``; ``allows_additional``:
+    additionalProperties is set. ``preserves``: unknown fields are preserved. ``embedded``: an
+    embedded object. ``has_defaults``: there are defaults here or below. ``rules`` are the CEL rules
+    of this node.
     """
 
     schema: Json
@@ -49,12 +50,12 @@ class Node:
     filled: tuple[tuple[str, Node], ...]
 
     def below(self, name: str) -> Node | None:
-        """Return the node of a field, None if nothing is known about it."""
+        """Return the node of a field; None if the schema has none."""
         return self.properties.get(name) or self.additional
 
 
 def node_of(schema: Json) -> Node:
-    """Make the tree of a schema that is structural."""
+    """Return the tree of a structural schema."""
     properties = {name: node_of(below) for name, below in (schema.get("properties") or {}).items()}
     items = schema.get("items")
     additional = schema.get("additionalProperties")

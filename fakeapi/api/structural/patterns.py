@@ -1,8 +1,8 @@
-r"""Regular expressions as Go's RE2 reads them, for Python's ``re``.
+r"""Regular expressions of Go's RE2, translated for Python's ``re``.
 
-Python's differ where it matters here: ``$`` also matches before a last line break, and classes
-like ``\d`` know all of Unicode. ``\z`` is spelled ``\Z``, and POSIX classes are spelled out. What
-Python cannot express (``\pL`` and its likes) is refused as no regular expression.
+In Python, ``$`` also matches before a final line break, and classes like ``\d`` match all of
+Unicode. ``\z`` becomes ``\Z``, and POSIX classes are expanded. Syntax that Python cannot express
+(``\pL`` and similar) is rejected as an invalid regular expression.
 
 Source: https://github.com/google/re2/wiki/Syntax.
 """
@@ -29,7 +29,7 @@ _PIECE: Final = re.compile(r"\\.|\[:(\w+):\]|\[\^?\]?|\]|\$|.", re.DOTALL)
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern; raises ValueError."""
+    """Return a compiled pattern, from a cache. Raise ValueError if it is invalid."""
     try:
         return re.compile(_translated(pattern), re.ASCII)
     except re.error as error:

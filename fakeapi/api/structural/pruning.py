@@ -1,9 +1,9 @@
-"""Pruning: of an object stays what its schema knows.
+"""Pruning: unknown fields of an object are removed.
 
-Fields that the schema does not know go, unless it preserves them (``x-kubernetes-preserve-unknown-
-fields``); below what is preserved, fields that are known are pruned again. A null goes where it is
-not allowed and no default stands in for it. Of fields that may be anything
-(``additionalProperties: true``) the objects inside them lose their fields, as upstream has it.
+Fields that are not in the schema are removed, unless it preserves them
+(``x-kubernetes-preserve-unknown-fields``); known fields below a preserving node are pruned again. A
+null is removed if it is not allowed and no default replaces it. Objects in fields of any type
+(``additionalProperties: true``) lose their fields, as upstream.
 
 Sources: pkg/apiserver/schema/pruning/algorithm.go, defaulting/prunenulls.go of
 k8s.io/apiextensions-apiserver.
@@ -20,14 +20,14 @@ Unknown = list[str]
 
 
 def prune(node: Node, value: Any) -> Unknown:
-    """Prune a value in place, and give the paths of what has gone, sorted."""
+    """Prune a value in place, and return the sorted paths of the removed fields."""
     unknown: Unknown = []
     _value(node, value, None, unknown)
     return sorted(unknown)
 
 
 def prune_resource(node: Node, document: dict[str, Any]) -> Unknown:
-    """Prune an object, but not its kind and metadata, which no schema needs to know."""
+    """Prune an object, except apiVersion, kind and metadata, which schemas need not declare."""
     kept = {name: document.pop(name) for name in META_FIELDS if name in document}
     unknown = prune(node, document)
     document.update(kept)

@@ -1,7 +1,7 @@
-"""``anyOf``, ``oneOf``, ``allOf`` and ``not``, and what is told of their faults.
+"""Checks of ``anyOf``, ``oneOf``, ``allOf`` and ``not``.
 
-Where none of several schemas fits, the faults of the one that fits best are told: the one with the
-most checks passed. So every check counts what it has passed, as upstream's do.
+If a value matches none of several schemas, the errors of the best match are reported: the schema
+with the most passed checks. So every check returns the number of passed checks, as upstream.
 
 Source: k8s.io/kube-openapi/pkg/validation/validate/schema_props.go.
 """
@@ -16,13 +16,13 @@ from fakeapi.api.structural.faults import Faults, adrift, path_of, quoted
 from fakeapi.api.structural.nodes import Json
 
 Check = Callable[[Any, Any, Where, Faults], int]
-"""Checks a value: (value, value before or ABSENT, its path, faults to add to) -> checks passed."""
+"""A check: (value, old value or ABSENT, its path, errors to add to) -> number of passed checks."""
 
 Compile = Callable[[Json], Check]
 
 
 def quantifier_checks(schema: Json, compile_schema: Compile) -> list[Check]:
-    """Make the checks of a schema's quantifiers."""
+    """Return the checks of a schema's quantifiers."""
     checks: list[Check] = []
     for name, make in (("anyOf", _any_of), ("oneOf", _one_of), ("allOf", _all_of)):
         if schema.get(name):

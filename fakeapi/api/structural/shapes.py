@@ -1,7 +1,7 @@
-"""The structural type of a custom resource: by it applies merge and fields are owned.
+"""The structural type of a custom resource, which server-side apply and managed fields use.
 
-Source: k8s.io/kube-openapi/pkg/schemaconv, as it reads what k8s.io/apiextensions-apiserver/pkg/
-controller/openapi/builder writes.
+Source: k8s.io/kube-openapi/pkg/schemaconv, applied to the output of
+k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TEXT: Final = Scalar("string")
 
 
 def resource_shape(schema: Json) -> Struct:
-    """Return the type of a whole custom resource."""
+    """Return the structural type of a whole custom resource."""
     node = node_of(schema)
     return _resource(node, opened=node.preserves or not schema)
 

@@ -1,4 +1,4 @@
-"""Checks of texts, numbers and choices.
+"""Checks of strings, numbers and enums.
 
 Source: k8s.io/kube-openapi/pkg/validation/validate (values.go, validator.go, formats.go).
 """
@@ -26,7 +26,7 @@ _LARGEST: Final = {"int32": (-(2**31), 2**31 - 1), "float": (-3.4028235e38, 3.40
 
 
 def text_checks(schema: Json) -> list[Check]:
-    """Make the checks of texts: length, pattern, format."""
+    """Return the checks of strings: length, pattern, format."""
     checks = []
     if any(name in schema for name in ("maxLength", "minLength", "pattern")):
         checks.append(_text(schema))
@@ -64,7 +64,7 @@ def _format(form: str) -> Check:
 
 
 def number_checks(schema: Json) -> list[Check]:
-    """Make the checks of numbers: range of the format, multiples, minimum, maximum."""
+    """Return the checks of numbers: range of the format, multipleOf, minimum, maximum."""
     checks = []
     form = known_format(schema)
     if form in _LARGEST:
@@ -130,12 +130,12 @@ def _maximum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schema
 
 
 def _go(number: float) -> str:
-    """Write a number as Go's ``%v`` does."""
+    """Return a number as Go's ``%v`` prints it."""
     return str(int(number)) if float(number).is_integer() and abs(number) < 1e21 else repr(number)
 
 
 def enum_check(schema: Json) -> Check | None:
-    """Make the check of a choice; None if everything may be chosen."""
+    """Return the check of an enum; None if the schema has none."""
     choices = schema.get("enum")
     if not choices:
         return None
@@ -155,7 +155,7 @@ def enum_check(schema: Json) -> Check | None:
 
 
 def _key(value: Any) -> tuple[bool, str]:
-    """Return what is equal for equal JSON values; 1 and 1.0 are, 1 and true are not."""
+    """Return a key that is equal for equal JSON values; 1 equals 1.0, but not true."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return isinstance(value, bool), repr(value)

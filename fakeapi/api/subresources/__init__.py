@@ -1,8 +1,8 @@
-"""What stands below an object's path and is not a part of it.
+"""Subresources with handlers of their own.
 
-The table says which handler answers which method. Subresources that are parts of the object
-(status, approval, ephemeral containers ...) are answered as the object is; what an update through
-them may change stands in :mod:`fakeapi.api.updating`.
+The table has the handler of each method. Subresources that are fields of the object (status,
+approval, ephemeral containers, ...) use the handlers of the object; the strategies in
+:mod:`fakeapi.apiserver.registry.strategy` define the fields that an update through them can change.
 """
 
 from __future__ import annotations
@@ -45,6 +45,6 @@ CUSTOM_SUBRESOURCES: Final[Mapping[str, Mapping[str, Handler]]] = {
         "PATCH": patch_custom_scale,
     }
 }
-"""Those of custom resources that are no parts of the object."""
+"""The subresources of custom resources that have handlers of their own."""
 
 __all__ = ["CUSTOM_SUBRESOURCES", "SUBRESOURCES"]

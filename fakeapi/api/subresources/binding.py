@@ -1,8 +1,9 @@
-"""Binding: a scheduler puts a pod on a node.
+"""The binding subresource: a scheduler assigns a pod to a node.
 
-A pod is bound once. Its PodScheduled condition becomes true, the nomination ends, and labels and
-annotations of the Binding are put over the pod's, and the node's zone and region over these. The
-Binding's uid and resourceVersion, where it has them, must be the pod's.
+A pod can be bound only once. A binding sets the condition PodScheduled to true and clears
+nominatedNodeName. Labels and annotations of the Binding override those of the pod, and the node's
+zone and region override those labels. The Binding's uid and resourceVersion, if set, must match the
+pod.
 
 Source: pkg/registry/core/pod/storage/storage.go (BindingREST).
 """
@@ -28,7 +29,7 @@ _SCHEDULED: Final = {"type": "PodScheduled", "status": "True", "lastProbeTime": 
 
 
 def bind(call: Call) -> Response:
-    """Bind the pod that the path names."""
+    """Bind the pod of the request path."""
     binding = read_admitted(call, BINDINGS)
     metadata = _check(call, binding)
     if metadata.get("name") != call.target.name:
@@ -37,7 +38,7 @@ def bind(call: Call) -> Response:
 
 
 def bind_named_in_body(call: Call) -> Response:
-    """Bind the pod that the Binding names (``POST /bindings``)."""
+    """Bind the pod with the Binding's name (``POST /bindings``)."""
     binding = read_admitted(call, BINDINGS)
     name = _check(call, binding).get("name", "")
     return _bind(call, replace(call.target, kind=PODS, name=name), binding)
@@ -74,7 +75,7 @@ def _bind(call: Call, target: Target, binding: Document) -> Response:
 
 
 def _node(binding: Document) -> str:
-    """Return the node's name; what is wrong with it upstream answers with 500."""
+    """Return the node's name. Raise StatusError (500, as upstream) if the target is invalid."""
     target = binding.get("target") or {}
     kind, name = target.get("kind") or "Node", target.get("name") or ""
     faults = []

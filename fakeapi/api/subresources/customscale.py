@@ -1,4 +1,4 @@
-"""``/scale`` of custom resources, whose definitions say where replicas stand.
+"""The scale subresource of custom resources, with the paths of their definitions.
 
 Source: ScaleREST in pkg/registry/customresource/etcd.go of k8s.io/apiextensions-apiserver.
 """
@@ -20,7 +20,7 @@ from fakeapi.kinds.requests import SCALE
 from fakeapi.store import Document
 
 _UNSET: Final = -(2**31)
-"""Replicas of an object that says nothing about them, before a client does."""
+"""The replicas in the Scale of an object without replicas, until a client sets them."""
 
 
 def get_custom_scale(call: Call) -> Response:
@@ -33,14 +33,14 @@ def get_custom_scale(call: Call) -> Response:
 
 
 def put_custom_scale(call: Call) -> Response:
-    """Take replicas from a whole Scale."""
+    """Set the replicas from a whole Scale."""
     call.registry.get(call.target)
     wanted = read_typed(call, SCALE)
     return _change(call, lambda _scale: wanted)
 
 
 def patch_custom_scale(call: Call) -> Response:
-    """Take replicas from the patched Scale."""
+    """Set the replicas from the patched Scale."""
     request = call.request
 
     def patched(scale: Document) -> Document:

@@ -1,14 +1,15 @@
-"""Eviction: a delete that asks the pod's disruption budget first.
+"""The eviction subresource: a delete that respects the pod's disruption budget.
 
-    pod pending, finished or already on its way    no budget is asked
-    no budget matches                              it goes
-    more than one matches                          500: which of them counts is not defined
-    not ready, and the budget does not mind        it goes, and the budget is not charged
-    the budget allows a disruption                 it goes; the budget notes it and allows one less
-    otherwise                                      429, and why
+    pod pending, finished or being deleted         evicted without a check of budgets
+    no budget matches                              evicted
+    more than one budget matches                   500: not supported
+    not ready, and the budget's policy allows it   evicted; the budget does not change
+    the budget allows a disruption                 evicted; the budget records the pod and allows
+                                                   one disruption less
+    otherwise                                      429 with the reason
 
-A budget that its controller has not seen yet in its newest form allows nothing (429, retry in 10
-s). Before it goes the pod gets the condition DisruptionTarget.
+A budget whose latest generation its controller has not observed allows no eviction (429, retry
+after 10 s). The pod gets the condition DisruptionTarget before it is deleted.
 
 Source: pkg/registry/core/pod/storage/eviction.go.
 """
@@ -52,7 +53,7 @@ _DISRUPTED: Final = {
 
 
 def evict(call: Call) -> Response:
-    """Evict the pod that the path names."""
+    """Evict the pod of the request path."""
     options = _read_options(call)
     registry = call.registry.rehearsing() if options.dry_run else call.registry
     pod = registry.get(call.target).document()
@@ -110,7 +111,7 @@ def _selects(budget: Document, labels: Mapping[str, str]) -> bool:
 
 
 def _ignores_unready(entry: Entry, pod: Document) -> bool:
-    """Return whether the pod is not ready and its budget lets such pods go for nothing."""
+    """Return whether the pod is not ready and its budget's policy allows eviction of such pods."""
     budget = entry.document()
     status = budget.get("status") or {}
     if find_condition(pod.get("status") or {}, "Ready").get("status") == "True":
@@ -122,7 +123,7 @@ def _ignores_unready(entry: Entry, pod: Document) -> bool:
 
 
 def _charge(registry: Registry, target: Target, entry: Entry, now: str) -> None:
-    """Take one disruption from the budget; raises StatusError (403, 429)."""
+    """Subtract one disruption from the budget. Raise StatusError (403, 429)."""
     budget = entry.document()
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     _check_budget(name, budget["metadata"], status)
@@ -195,7 +196,7 @@ def _stuck(name: str, why: str, cause: str) -> StatusError:
 
 
 def _mark(registry: Registry, target: Target, options: DeleteOptions, now: str) -> None:
-    """Write why the pod goes, if it is the one that was meant."""
+    """Set the condition DisruptionTarget, if the pod meets the preconditions of the request."""
 
     def marked(pod: Document) -> Document:
         check_preconditions(target.kind, target.name, pod, options)

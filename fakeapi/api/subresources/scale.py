@@ -1,9 +1,9 @@
-"""``/scale``: how many replicas there shall be, in the same words for every kind that has them.
+"""The scale subresource: the number of replicas, in one form for every kind that has them.
 
-A Scale is read from the object, changed as any document is, and written back: of what the client
-sends, ``spec.replicas`` and the resourceVersion count.
+A Scale is read from the object, changed by the request, and written back to the object; only
+``spec.replicas``, the uid and the resourceVersion of the request are used.
 
-Source: pkg/registry/apps/deployment/storage/storage.go and its likes.
+Source: pkg/registry/apps/deployment/storage/storage.go, and those of the other workloads.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def get_scale(call: Call) -> Response:
 
 
 def put_scale(call: Call) -> Response:
-    """Take replicas from a whole Scale."""
+    """Set the replicas from a whole Scale."""
     call.registry.get(call.target)
     wanted = read_typed(call, SCALE)
     return _change(call, lambda _scale: wanted)
 
 
 def patch_scale(call: Call) -> Response:
-    """Take replicas from the patched Scale."""
+    """Set the replicas from the patched Scale."""
     request = call.request
 
     def patched(scale: Document) -> Document:
@@ -64,7 +64,7 @@ def scale_of(document: Mapping[str, Any]) -> Document:
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
-    """Write a selector (or, of replication controllers, plain labels) as query strings do."""
+    """Return a selector (for replication controllers plain labels) as in a query string."""
     structured = "matchLabels" in selector or "matchExpressions" in selector
     labels = selector.get("matchLabels") or {} if structured else selector
     terms = [(key, f"{key}={value}") for key, value in labels.items()]
@@ -93,7 +93,7 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
 
 
 def checked_replicas(scale: Document, name: str) -> int:
-    """Return how many replicas a Scale asks for; raises StatusError (400, 422)."""
+    """Return the replicas of a Scale. Raise StatusError (400, 422)."""
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise bad_request(

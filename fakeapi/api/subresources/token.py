@@ -1,7 +1,7 @@
-"""TokenRequest: a token for a service account, valid for a while.
+"""The token subresource (TokenRequest): a service account token with an expiration time.
 
-It may be bound to a pod (of that account), a secret or a node. Neither the account nor what it is
-bound to changes.
+A token may be bound to a pod (of that account), a secret or a node. Neither the account nor the
+bound object changes.
 
 Source: pkg/registry/core/serviceaccount/storage/token.go, pkg/apis/authentication/validation.
 """
@@ -34,7 +34,7 @@ _EXTRA: Final = "authentication.kubernetes.io"
 
 
 def request_token(call: Call) -> Response:
-    """Issue a token for the service account that the path names."""
+    """Issue a token for the service account of the request path."""
     wanted = read_admitted(call, TOKEN_REQUEST)
     metadata = wanted["metadata"]
     name, namespace = call.target.name, call.target.namespace
@@ -94,7 +94,7 @@ def _check_spec(spec: Mapping[str, Any]) -> Document:
 
 
 def _bound(call: Call, reference: Any) -> dict[str, Any]:
-    """Return the claims about what the token is to be bound to."""
+    """Return the claims of the object to which the token is bound."""
     if not isinstance(reference, dict):
         return {}
     kind_name, version = reference.get("kind", ""), reference.get("apiVersion", "")

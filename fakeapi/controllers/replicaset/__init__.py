@@ -1,17 +1,12 @@
-"""The ReplicaSet controller, as kube-controller-manager's behaves.
+"""The ReplicaSet controller, with the behaviour of kube-controller-manager's.
 
-shapes       ReplicaSets and pods as it keeps them
-copies       which pods and ReplicaSets belong together
-handlers     what an event means: who is to be looked at, and what has been observed
-judging      whether a pod is claimed, adopted, released or left alone
-claiming     the same, carried out
-podcontrol   pods made, deleted and patched, and told of
-slowstart    ever larger batches, until one fails
-scaling      more pods, or fewer
-status       counts, conditions, and when a pod will count as available
-statuswriter the status written, with one retry
-metrics      what Prometheus may ask
-controller   one sync, in upstream's order
+types                   ReplicaSets and pods as the controller caches them
+caches                  indexes that relate pods and ReplicaSets
+event_handlers          which keys an event enqueues, and which expectations it fulfils
+controller_ref_manager  whether a pod is claimed, adopted, released or ignored, and the requests
+pod_control             create, delete and patch pods, with Events and error messages
+sync                    one sync in upstream's order: scale up or down, slow-start batches
+status                  counts, conditions, next availability check, and the status update
 
 Source: kubernetes/pkg/controller/replicaset, pkg/controller/controller_utils.go,
 controller_ref_manager.go.

@@ -1,8 +1,8 @@
-"""Pods claimed, adopted and released, one after another.
+"""Claim, adopt and release pods, one after another.
 
-Before the first adoption the server itself is asked whether the ReplicaSet is still there: the copy
-may be old, and a ReplicaSet that is being deleted must not take pods. What it says holds for all
-adoptions of one look.
+Before the first adoption the ReplicaSet is read from the API server: the cache may be stale, and a
+ReplicaSet that is being deleted must not adopt pods. The result of this check is used for all
+adoptions of one sync.
 
 Source: controller_ref_manager.go (ClaimPods, RecheckDeletionTimestamp).
 """
@@ -25,7 +25,7 @@ from fakeapi.controllers.replicaset.trouble import TROUBLES, aggregate, has_stat
 
 
 class Claims:
-    """One look of a ReplicaSet at the pods that may be its own."""
+    """Claims pods for one ReplicaSet during one sync."""
 
     def __init__(self, client: Client, pods: PodControl, replica_set: ReplicaSet) -> None:
         self._client = client
@@ -34,9 +34,9 @@ class Claims:
         self._objection: str | None = None
 
     async def claim(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Return the pods that are the ReplicaSet's now, as the copy shows them.
+        """Return the pods that the ReplicaSet owns now, as the cache shows them.
 
-        All pods are tried. Raises RetryError with everything that went wrong.
+        All pods are tried. Raises RetryError with all errors aggregated.
         """
         claimed: list[Pod] = []
         failures: list[str] = []
@@ -59,7 +59,7 @@ class Claims:
         return verdict is Verdict.CLAIM
 
     async def _adopt(self, pod: Pod) -> bool:
-        """Adopt a pod; False if it has gone meanwhile."""
+        """Adopt a pod; return False if the pod no longer exists."""
         meta = pod.metadata
         if self._objection is None:
             self._objection = await self._recheck()
@@ -75,7 +75,7 @@ class Claims:
         return True
 
     async def _release(self, pod: Pod) -> None:
-        """Let a pod go; that it has gone, or is another one by now (422), is as good."""
+        """Release a pod; a pod that is gone (404) or has another UID by now (422) is no error."""
         meta = pod.metadata
         patch = release(self._replica_set.metadata.uid, meta.uid)
         try:
@@ -85,7 +85,7 @@ class Claims:
                 raise
 
     async def _recheck(self) -> str:
-        """Ask the server what stands against adoption; "" for nothing."""
+        """Read the ReplicaSet from the server and return why it cannot adopt; "" if it can."""
         meta = self._replica_set.metadata
         path = REPLICA_SETS.object(meta.name, meta.namespace)
         try:

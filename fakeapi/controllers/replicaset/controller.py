@@ -1,11 +1,11 @@
-"""One look at a ReplicaSet, in upstream's order.
+"""One sync of a ReplicaSet, in upstream's order.
 
-What is expected is read before the pods are listed: a pod that is seen in between is then listed,
-too, and at worst the look is put off; the other way round a pod could be neither expected nor
-listed, and would be made twice.
+Whether the expectations are satisfied is read before the pods are listed. A pod observed in between
+is then listed as well, and at worst the sync is postponed. In the opposite order a pod could be
+neither expected nor listed, and would be created twice.
 
-Trouble in claiming ends the look. Trouble in scaling is written into the status first, and a
-status that cannot be written is the greater trouble.
+An error in claiming ends the sync. An error in scaling is written into the status first. If that
+status cannot be written, the write error is raised instead.
 
 Source: replica_set.go (syncReplicaSet).
 """
@@ -48,11 +48,11 @@ _COMPONENT: Final = "replicaset-controller"
 
 
 class ReplicaSetController:
-    """The part ``replicaset``: keeps as many pods as each ReplicaSet asks for.
+    """The component ``replicaset``: keeps the number of pods that each ReplicaSet asks for.
 
-    ``burst`` is how many pods are made or deleted at a time, ``workers`` how many ReplicaSets are
-    looked at at a time. All are looked at every 12 to 24 hours, whatever happens. The figures go
-    into ``registry``, if there is one.
+    ``burst`` is the largest number of pods created or deleted in one sync, ``workers`` the number
+    of ReplicaSets that are synced concurrently. All ReplicaSets are resynced every 12 to 24 hours.
+    Metrics are registered in ``registry``, if given.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ReplicaSetController:
         self.controller = Controller("replicaset", self._queue, self._sync, workers)
 
     async def run(self) -> None:
-        """Keep the ReplicaSets' pods."""
+        """Reconcile ReplicaSets until cancelled."""
         await self.copies.wait_synced()
         self.copies.replica_sets.objects.add_handler(self.replica_set_events)
         self.copies.pods.objects.add_handler(self.pod_events)
@@ -138,7 +138,7 @@ class ReplicaSetController:
     def _next_look(
         self, written: ReplicaSet, active: Sequence[Pod], status_ns: int
     ) -> float | None:
-        """Return the seconds until a pod that is ready becomes available, if one is about to."""
+        """Return the seconds until a ready pod becomes available; None if no pod waits for it."""
         wait, status = written.min_ready_seconds, written.status
         if wait <= 0 or status.ready_replicas == status.available_replicas:
             return None

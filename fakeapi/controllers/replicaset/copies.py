@@ -1,7 +1,7 @@
-"""Which pods and ReplicaSets belong together, as the controller's copies of them show it.
+"""Cached pods and ReplicaSets, with the indexes that relate them.
 
-Nothing here goes through all pods: they are found by their controller, by being orphans of a
-namespace, and by their labels.
+No method iterates over all pods: they are found by their controller, as orphans of a namespace, and
+by their labels.
 
 Source: replica_set.go (resolveControllerRef, getPodReplicaSets, getIndirectlyRelatedPods),
 controller_utils.go (FilterPodsByOwner), client-go's listers (GetPodReplicaSets).
@@ -31,7 +31,7 @@ _BY_NAMESPACE: Final = "replicaset/namespace"
 
 
 class Copies:
-    """The pods and the ReplicaSets of a cluster."""
+    """Caches the pods and the ReplicaSets of a cluster."""
 
     def __init__(self, informers: Informers) -> None:
         self.pods = informers.of(PODS, decode_pod)
@@ -42,7 +42,7 @@ class Copies:
         self.replica_sets.objects.add_index(_BY_NAMESPACE, _namespace)
 
     async def wait_synced(self) -> None:
-        """Return once both have been filled for the first time."""
+        """Wait until both informers have synced."""
         await asyncio.gather(self.pods.wait_synced(), self.replica_sets.wait_synced())
 
     def get(self, key: str) -> ReplicaSet | None:
@@ -50,9 +50,9 @@ class Copies:
         return self.replica_sets.objects.get(key)
 
     def resolve(self, namespace: str, controller: OwnerReference) -> ReplicaSet | None:
-        """Return the ReplicaSet that a pod's controller reference means, if it is one and is there.
+        """Return the ReplicaSet that a controller reference of a pod refers to, or None.
 
-        Of the kind neither group nor version count.
+        Only the reference's kind, name and UID are compared, not its group and version.
         """
         if controller.kind != KIND:
             return None
@@ -60,9 +60,9 @@ class Copies:
         return found if found is not None and found.metadata.uid == controller.uid else None
 
     def matching(self, pod: Pod) -> list[ReplicaSet]:
-        """Return the ReplicaSets that may want an orphan.
+        """Return the ReplicaSets whose selectors match an orphan.
 
-        A pod without labels is wanted by none, and a selector that selects all wants none.
+        A pod without labels matches none, and a selector that selects everything matches no pod.
         """
         if not pod.labels:
             return []
@@ -80,10 +80,10 @@ class Copies:
         return [*own, *pods.by(_BY_CONTROLLER, meta.namespace)]
 
     def related(self, replica_set: ReplicaSet) -> list[Pod]:
-        """Return the pods that ReplicaSets of the same controller select, each once.
+        """Return the pods that the ReplicaSets of the same controller select, each once.
 
-        Whose the pods are does not count. A ReplicaSet without a controller has no relatives, and
-        not even its own pods are related to it.
+        The owners of the pods do not matter. A ReplicaSet without a controller has no related pods,
+        not even its own.
         """
         found: dict[str, Pod] = {}
         for sibling in self.siblings(replica_set):
@@ -93,7 +93,7 @@ class Copies:
         return list(found.values())
 
     def siblings(self, replica_set: ReplicaSet) -> list[ReplicaSet]:
-        """Return the ReplicaSets of the same controller, itself included."""
+        """Return the ReplicaSets of the same controller, including the given one."""
         controller = replica_set.metadata.controller
         if controller is None:
             return []
@@ -111,7 +111,7 @@ class Copies:
 
 
 def _controllers(pod: Pod) -> tuple[str]:
-    """Return a pod's controller, or its namespace if it is an orphan."""
+    """Return the index key of a pod: its controller, or its namespace if it is an orphan."""
     namespace, controller = pod.metadata.namespace, pod.metadata.controller
     return (_controlled(namespace, controller) if controller else namespace,)
 
@@ -121,7 +121,7 @@ def _controlled(namespace: str, controller: OwnerReference) -> str:
 
 
 def _labels(pod: Pod) -> Iterable[str]:
-    """Return what selectors find a pod by: its namespace, and each of its labels there."""
+    """Return the keys by which selectors find a pod: its namespace, and each label within it."""
     namespace = pod.metadata.namespace
     return (namespace, *(_labelled(namespace, key, text) for key, text in pod.labels.items()))
 

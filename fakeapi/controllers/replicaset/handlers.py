@@ -1,8 +1,8 @@
-"""What an event means: which ReplicaSets are to be looked at, and what has been observed.
+"""Event handlers: which ReplicaSets an event enqueues, and which expectations it fulfils.
 
-A pod that has a controller concerns nobody else, whatever its labels are; an orphan concerns every
-ReplicaSet that might want it. A pod that is told to go counts as gone from then on, so that its
-place is filled at once.
+A pod with a controller enqueues only that controller, whatever its labels are. An orphan enqueues
+every ReplicaSet that selects it. A pod with a deletion timestamp counts as deleted from then on, so
+that its replacement is created at once.
 
 Source: replica_set.go (addRS, updateRS, deleteRS, addPod, updatePod, deletePod).
 """
@@ -19,7 +19,7 @@ from fakeapi.controllers.replicaset.shapes import Pod, ReplicaSet
 
 
 class ReplicaSetEvents:
-    """What follows from ReplicaSets that come, change and go."""
+    """Handles events of ReplicaSets."""
 
     def __init__(
         self, queue: WorkQueue[str], expectations: TrackedExpectations, writes: ConsistencyStore
@@ -29,17 +29,17 @@ class ReplicaSetEvents:
         self._writes = writes
 
     def added(self, item: ReplicaSet) -> None:
-        """Look at it."""
+        """Enqueue the ReplicaSet."""
         self._queue.add(item.metadata.key)
 
     def updated(self, old: ReplicaSet, new: ReplicaSet) -> None:
-        """Look at it, even if nothing has changed; a namesake made anew ends its predecessor."""
+        """Enqueue the ReplicaSet, changed or not; a new UID means that the old one was deleted."""
         if old.metadata.uid != new.metadata.uid:
             self.removed(old)
         self._queue.add(new.metadata.key)
 
     def removed(self, item: ReplicaSet) -> None:
-        """Forget what was expected, so that a namesake made anew starts clean."""
+        """Delete the expectations, so that a new ReplicaSet of this name starts without them."""
         meta = item.metadata
         self._writes.clear(meta.key, meta.uid)
         self._expectations.forget(meta.key)
@@ -47,7 +47,7 @@ class ReplicaSetEvents:
 
 
 class PodEvents:
-    """What follows from pods that come, change and go."""
+    """Handles events of pods."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class PodEvents:
         self._log = log
 
     def added(self, item: Pod) -> None:
-        """Note that a pod was made, unless it is on its way out already (after a restart)."""
+        """Observe a creation; a pod that is already terminating (after a restart) is a deletion."""
         meta = item.metadata
         if meta.deleting:
             self.removed(item)
@@ -74,9 +74,9 @@ class PodEvents:
             self._offer(item)
 
     def updated(self, old: Pod, new: Pod) -> None:
-        """Look at those whom the change concerns."""
+        """Enqueue the ReplicaSets that the change affects."""
         if old.metadata.resource_version == new.metadata.resource_version:
-            return  # told of again, as after a resync
+            return  # a resync
         relabelled = old.labels != new.labels
         if new.metadata.deleting:
             self.removed(new)
@@ -92,7 +92,7 @@ class PodEvents:
             self._offer(new)
 
     def removed(self, item: Pod) -> None:
-        """Note that a pod has gone or been told to go; an orphan's end concerns nobody."""
+        """Observe a deletion or a deletion timestamp; an orphan's deletion enqueues nothing."""
         meta = item.metadata
         controller = meta.controller
         owner = self._copies.resolve(meta.namespace, controller) if controller else None
@@ -119,7 +119,7 @@ class PodEvents:
             self._log.warning("several_replica_sets_select_a_pod", orphan.metadata.key, names=names)
 
     def _controller(self, pod: Pod) -> OwnerReference | None:
-        """Return a pod's controller; of several, which no API server lets through, the first."""
+        """Return a pod's controller; of several, which no API server accepts, the first."""
         owners = pod.metadata.owner_references or ()
         if len(owners) > 1 and sum(owner.controller is True for owner in owners) > 1:
             self._log.warning("pod_has_several_controllers", pod.metadata.key)

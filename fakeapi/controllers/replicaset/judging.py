@@ -1,9 +1,9 @@
-"""Whether a ReplicaSet claims a pod, adopts it, releases it, or leaves it alone.
+"""Decide whether a ReplicaSet claims, adopts, releases or ignores a pod.
 
     controlled by                selector matches   does not match
-    another UID                  left alone         left alone
+    another UID                  ignored            ignored
     this ReplicaSet              claimed            released, unless the ReplicaSet is deleting
-    nobody, in its namespace     adopted, unless    left alone
+    none, in its namespace       adopted, unless    ignored
                                  either is deleting
 
 Source: controller_ref_manager.go (ClaimObject), controller_utils.go (FilterClaimedPods).
@@ -19,7 +19,7 @@ from fakeapi.controllers.replicaset.shapes import API_VERSION, KIND, Pod, Replic
 
 
 class Verdict(Enum):
-    """What is to be done about a pod."""
+    """The action that a ReplicaSet takes on a pod."""
 
     CLAIM = auto()
     ADOPT = auto()
@@ -28,7 +28,7 @@ class Verdict(Enum):
 
 
 def judge(replica_set: ReplicaSet, pod: Pod) -> Verdict:
-    """Say what a ReplicaSet is to do about a pod."""
+    """Return what a ReplicaSet does with a pod."""
     controller, meta = pod.metadata.controller, replica_set.metadata
     matches = selects(replica_set, pod)
     if controller is None:
@@ -42,18 +42,18 @@ def judge(replica_set: ReplicaSet, pod: Pod) -> Verdict:
 
 
 def terminating(replica_set: ReplicaSet, pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods of a ReplicaSet that are on their way out; none is adopted for that."""
+    """Return the terminating pods that a ReplicaSet owns; terminating pods are never adopted."""
     return [pod for pod in pods if pod.terminating and judge(replica_set, pod) is Verdict.CLAIM]
 
 
 def selects(replica_set: ReplicaSet, pod: Pod) -> bool:
-    """Return whether a ReplicaSet's selector matches a pod; none matches nothing."""
+    """Return whether a ReplicaSet's selector matches a pod; a missing selector matches nothing."""
     selector = replica_set.selector
     return selector is not None and selector.matches(pod.labels)
 
 
 def controller_reference(replica_set: ReplicaSet) -> dict[str, Any]:
-    """Write the reference by which a pod belongs to a ReplicaSet."""
+    """Return the owner reference of the pods that a ReplicaSet controls."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -65,12 +65,12 @@ def controller_reference(replica_set: ReplicaSet) -> dict[str, Any]:
 
 
 def adoption(replica_set: ReplicaSet, pod: Pod) -> dict[str, Any]:
-    """Write the patch by which a pod is adopted; its UID keeps a namesake from being taken."""
+    """Return the patch that adopts a pod; the UID in it excludes another pod of the same name."""
     references = [controller_reference(replica_set)]
     return {"metadata": {"ownerReferences": references, "uid": pod.metadata.uid}}
 
 
 def release(owner_uid: str, pod_uid: str) -> dict[str, Any]:
-    """Write the patch by which a pod is let go."""
+    """Return the patch that releases a pod."""
     references = [{"$patch": "delete", "uid": owner_uid}]
     return {"metadata": {"uid": pod_uid, "ownerReferences": references}}

@@ -1,4 +1,4 @@
-"""What Prometheus may ask of the controller, under upstream's names.
+"""Prometheus metrics of the ReplicaSet controller, under upstream's names.
 
 Source: kubernetes/pkg/controller/replicaset/metrics/metrics.go.
 """
@@ -15,7 +15,7 @@ _BUCKETS = tuple(0.25 * 2**power for power in range(6))
 
 
 class Metrics:
-    """The figures of one running controller."""
+    """The metrics of one running ReplicaSet controller."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = CollectorRegistry() if registry is None else registry
@@ -33,10 +33,10 @@ class Metrics:
         )
 
     def chosen(self, ratios: Iterable[int]) -> None:
-        """Count the ages of pods that were chosen."""
+        """Observe the age ratios of pods that were chosen for deletion."""
         for ratio in ratios:
             self._age_ratio.observe(ratio)
 
     def skipped(self, stale: Stale) -> None:
-        """Count a look that was put off."""
+        """Count a sync that was skipped because a cache is stale."""
         self._stale.labels(stale.resource.group, stale.resource.plural).inc()

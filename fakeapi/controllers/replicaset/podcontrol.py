@@ -1,6 +1,6 @@
-"""Pods made, deleted and patched for a ReplicaSet; people are told of what is made and deleted.
+"""Create, delete and patch pods for a ReplicaSet, with Events for creations and deletions.
 
-The version of what was written is noted, so that the next look waits until the copies show it.
+The version of each write is recorded, so that the next sync waits until the caches show it.
 
 Source: controller_utils.go (RealPodControl).
 """
@@ -38,7 +38,7 @@ class _WrittenMeta(Struct, rename="camel"):
 
 
 class _Written(Struct):
-    """What is read of a pod that a server has just written."""
+    """The fields that are read of a pod in the server's response to a write."""
 
     metadata: _WrittenMeta = field(default_factory=_WrittenMeta)
 
@@ -67,11 +67,11 @@ _documents = msgspec.json.Decoder(_Document)
 
 
 def pod_from_template(replica_set: ReplicaSet) -> bytes:
-    """Write the pod that a ReplicaSet makes; all pods of one template are the same.
+    """Return the JSON of the pod that a ReplicaSet creates; all its pods are the same.
 
-    Of the template's metadata its labels, annotations and finalizers count. Raises RetryError if
-    the template has no labels, or such as its selector does not match: no server lets such a
-    ReplicaSet through, and it would make and release pods for ever.
+    Of the template's metadata, labels, annotations and finalizers are used. Raises RetryError if
+    the template has no labels, or labels that the selector does not match: no API server accepts
+    such a ReplicaSet, and it would create and release pods for ever.
     """
     if not replica_set.template_labels:
         raise RetryError("unable to create pods, no labels")
@@ -97,7 +97,7 @@ def pod_from_template(replica_set: ReplicaSet) -> bytes:
 
 
 class PodControl:
-    """What is done to the pods of ReplicaSets; all methods raise one of ``TROUBLES``."""
+    """Writes the pods of ReplicaSets; all methods raise one of ``SYNC_ERRORS``."""
 
     def __init__(self, client: Client, recorder: EventRecorder, writes: ConsistencyStore) -> None:
         self._client = client
@@ -105,7 +105,7 @@ class PodControl:
         self._writes = writes
 
     async def create(self, replica_set: ReplicaSet, pod: bytes) -> None:
-        """Make a pod, and tell of it or of why not; a namespace that ends is no news."""
+        """Create a pod and record an Event, unless the namespace rejects it as terminating."""
         about, meta = replica_set.reference, replica_set.metadata
         try:
             made = await self._client.create(PODS.collection(meta.namespace), pod, _decode)
@@ -118,7 +118,7 @@ class PodControl:
         self._recorder.normal(about, "SuccessfulCreate", f"Created pod: {made.name}")
 
     async def delete(self, replica_set: ReplicaSet, name: str) -> None:
-        """Delete a pod by its name, and tell of it or of why not; one that has gone is no news."""
+        """Delete a pod by name and record an Event, except if the pod is not found."""
         about = replica_set.reference
         try:
             await self._client.delete(PODS.object(name, about.namespace))
@@ -131,7 +131,7 @@ class PodControl:
         self._recorder.normal(about, "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def patch(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
-        """Patch a pod; nobody is told."""
+        """Patch a pod; no Event is recorded."""
         path, body = PODS.object(name, namespace), msgspec.json.encode(patch)
         changed = await self._client.patch(path, PatchType.STRATEGIC, body, _decode)
         controller = next((o for o in changed.owner_references or () if o.controller), None)

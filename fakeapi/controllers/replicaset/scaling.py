@@ -1,8 +1,8 @@
-"""More pods or fewer: at most 500 at a time, and never twice for the same lack.
+"""Create or delete pods: at most 500 per sync, and not twice for the same difference.
 
-What is about to be done is noted as expected before anything is asked for, because the watch may
-show it before the answer comes. What did not succeed is not expected any longer. Pods that a
-namespace on its way out refuses stay expected, so that nobody tries again for five minutes.
+Expectations are set before the requests are sent, because the watch may show the result before the
+response arrives. Expectations of failed requests are lowered again. Pods that a terminating
+namespace rejects stay expected, so that the ReplicaSet does not retry for five minutes.
 
 Source: replica_set.go (manageReplicas, getPodsToDelete, reportSortingDeletionAgeRatioMetric).
 """
@@ -41,7 +41,7 @@ BURST: Final = 500
 
 
 class Scaling:
-    """What brings the number of a ReplicaSet's pods to what it asks for, ``burst`` at a time."""
+    """Brings the number of a ReplicaSet's pods to its replicas, at most ``burst`` per sync."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Scaling:
         self._burst = burst
 
     async def scale(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Trouble | None:
-        """Make or delete pods; gives the first thing that went wrong."""
+        """Create or delete pods; return the first error, or None."""
         surplus = len(active) - replica_set.replicas
         if surplus < 0:
             return await self._create(replica_set, min(-surplus, self._burst))
@@ -109,7 +109,7 @@ class Scaling:
         return None
 
     def _choose(self, replica_set: ReplicaSet, active: Sequence[Pod], count: int) -> Sequence[Pod]:
-        """Return the pods that are to go; if all are to go, there is nothing to compare."""
+        """Return the pods to delete; if all are to be deleted, they are not ranked."""
         if count >= len(active):
             return active
         replicas = [self._replica(pod) for pod in active]

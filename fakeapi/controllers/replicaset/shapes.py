@@ -1,11 +1,11 @@
-"""ReplicaSets and pods as the controller keeps them: what it reads of them, and no more.
+"""ReplicaSets and pods as the controller caches them: only the fields that it reads.
 
-There may be fifty thousand pods, so of each only a few fields are kept. A ReplicaSet is kept whole
-as well, as the bytes that came, because its template is handed on and its status is written back
-with everything else unchanged.
+There may be fifty thousand pods, so only a few fields of each are kept. A ReplicaSet is also kept
+as the JSON that was received, because its template is copied into pods and its status is written
+back with everything else unchanged.
 
-Objects are stored as clients wrote them, so a field may have a type that makes no sense. A pod is
-then known by its metadata alone; a ReplicaSet says in ``problem`` what is wrong with it.
+Objects are stored as clients wrote them, so a field may have the wrong type. Of such a pod only the
+metadata is kept; such a ReplicaSet has the error in ``problem``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Pod(Struct, frozen=True):
-    """A pod; ``restarts`` are those of the container that restarted most.
+    """A pod; ``restarts`` are those of the container with the most restarts.
 
-    ``ready_since_ns`` is None if it is not ready or nobody says since when, ``deletion_cost`` the
-    annotation as it is written.
+    ``ready_since_ns`` is None if the pod is not ready or has no transition time; ``deletion_cost``
+    is the annotation's unparsed value.
     """
 
     metadata: ObjectMeta
@@ -49,32 +49,32 @@ class Pod(Struct, frozen=True):
 
     @property
     def uid(self) -> str:
-        """Its UID."""
+        """The pod's UID."""
         return self.metadata.uid
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Its labels; none is an empty mapping."""
+        """The pod's labels; empty if it has none."""
         return self.metadata.labels or _NO_LABELS
 
     @property
     def active(self) -> bool:
-        """Whether it counts: it has not run to its end, and nobody has told it to go."""
+        """Whether the pod counts as a replica: it has not finished and is not being deleted."""
         return not self.finished and not self.metadata.deleting
 
     @property
     def terminating(self) -> bool:
-        """Whether it has been told to go and has not run to its end."""
+        """Whether the pod is being deleted and has not finished."""
         return not self.finished and self.metadata.deleting
 
     @property
     def finished(self) -> bool:
-        """Whether it has run to its end."""
+        """Whether the pod has succeeded or failed."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def created_ns(self) -> int | None:
-        """When it was made; None if nobody says."""
+        """The creation time; None if it is unset."""
         return _known(self.metadata.creation_timestamp)
 
 
@@ -89,7 +89,7 @@ class Condition(Struct, rename="camel", omit_defaults=True, frozen=True):
 
 
 class Status(Struct, rename="camel", frozen=True):
-    """apps/v1.ReplicaSetStatus; no conditions are the same as an empty list of them."""
+    """apps/v1.ReplicaSetStatus; absent conditions equal an empty list."""
 
     replicas: int = 0
     fully_labeled_replicas: int = 0
@@ -101,9 +101,9 @@ class Status(Struct, rename="camel", frozen=True):
 
 
 class ReplicaSet(Struct, frozen=True):
-    """A ReplicaSet; ``document`` is all of it in JSON, as it was read.
+    """A ReplicaSet; ``document`` is the whole object as JSON, as it was read.
 
-    ``selector`` None selects nothing. A ReplicaSet with a ``problem`` cannot be acted on.
+    A ``selector`` of None selects nothing. A ReplicaSet with a ``problem`` is not reconciled.
     """
 
     metadata: ObjectMeta
@@ -117,7 +117,7 @@ class ReplicaSet(Struct, frozen=True):
 
     @property
     def reference(self) -> ObjectReference:
-        """What an event about it refers to."""
+        """The object reference of Events about it."""
         meta = self.metadata
         place = meta.namespace, meta.name, meta.uid
         return ObjectReference(API_VERSION, KIND, *place, meta.resource_version)
@@ -183,7 +183,7 @@ _replica_sets = msgspec.json.Decoder(_ReplicaSetShape)
 
 
 def decode_pod(raw: msgspec.Raw | bytes) -> Pod:
-    """Read a pod."""
+    """Decode a pod."""
     try:
         shape = _pods.decode(raw)
     except msgspec.ValidationError:
@@ -204,7 +204,7 @@ def decode_pod(raw: msgspec.Raw | bytes) -> Pod:
 
 
 def _take_cost(meta: ObjectMeta) -> str | None:
-    """Return the one annotation that is read, and drop what nobody asks for."""
+    """Return the deletion cost annotation, and drop annotations and finalizers from memory."""
     cost = (meta.annotations or {}).get(DELETION_COST)
     meta.annotations = meta.finalizers = None
     return cost
@@ -225,7 +225,7 @@ def _most(statuses: list[_ContainerStatus] | None) -> int:
 
 
 def _known(timestamp: str | None) -> int | None:
-    """Return a time in epoch nanoseconds; Go's zero time, like none, is not known."""
+    """Return a time in epoch nanoseconds; None for Go's zero time or a missing time."""
     found = moment(timestamp)
     return found if found > _ZERO_TIME_NS and found else None
 
@@ -234,7 +234,7 @@ _ZERO_TIME_NS: Final = -62_135_596_800 * 10**9
 
 
 def decode_replica_set(raw: msgspec.Raw | bytes) -> ReplicaSet:
-    """Read a ReplicaSet; what is wrong with it is its ``problem``."""
+    """Decode a ReplicaSet; an error is returned in its ``problem``."""
     document = bytes(raw)
     try:
         shape = _replica_sets.decode(document)

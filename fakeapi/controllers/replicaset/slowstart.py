@@ -1,8 +1,8 @@
-"""Many calls in ever larger batches, until one fails.
+"""Calls in batches of doubling size, until one fails.
 
-The calls of a batch run at once; the next batch is twice as large. If all would fail for one reason
-(a quota, say), few are made in vain: 100 pods under a quota of 10 take batches of 1, 2, 4 and 8, in
-the last of which five calls fail, and the other 85 are never made.
+The calls of a batch run concurrently; the next batch is twice as large. If all would fail for one
+reason (a quota, for example), few are made in vain: 100 pods under a quota of 10 take batches of 1,
+2, 4 and 8; in the last one five calls fail, and the other 85 are never made.
 
 Source: replica_set.go (slowStartBatch).
 """
@@ -23,14 +23,14 @@ Attempt = Callable[[], Awaitable[Trouble | None]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How many calls succeeded, and the first trouble of the batch that was the last."""
+    """How many calls succeeded, and the first error of the last batch."""
 
     successes: int
     trouble: Trouble | None = None
 
 
 async def slow_start(count: int, attempt: Attempt, first_batch: int = FIRST_BATCH) -> Outcome:
-    """Call ``attempt`` up to ``count`` times; it gives what went wrong, or None."""
+    """Call ``attempt`` up to ``count`` times; each call returns its error, or None."""
     successes, batch = 0, min(count, first_batch)
     while batch > 0:
         outcomes = await asyncio.gather(*(attempt() for _ in range(batch)))

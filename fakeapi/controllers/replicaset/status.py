@@ -1,13 +1,13 @@
-"""What a ReplicaSet's status says, worked out from its pods.
+"""The status of a ReplicaSet, calculated from its pods.
 
     replicas               the active pods
     fullyLabeledReplicas   those with all labels of the template
     readyReplicas          those that are ready
     availableReplicas      those that have been ready for minReadySeconds
-    terminatingReplicas    the pods on their way out
+    terminatingReplicas    the terminating pods
 
-With minReadySeconds 10, a pod that became ready at 12:00:00 is available from 12:00:10 on, that
-moment included.
+With minReadySeconds 10, a pod that became ready at 12:00:00 is available from 12:00:10 on,
+inclusive.
 
 Source: replica_set_utils.go (calculateStatus, conditions, updateReplicaSetStatus),
 controller_utils.go (FindMinNextPodAvailabilityCheck), pkg/api/v1/pod (IsPodAvailable).
@@ -36,9 +36,9 @@ def calculate(
     now_ns: int,
     now: str,
 ) -> Status:
-    """Return the status of a ReplicaSet with these pods; ``now`` is ``now_ns`` as it is written.
+    """Return the status of a ReplicaSet with these pods; ``now`` is ``now_ns`` as a timestamp.
 
-    ``terminating`` None leaves those pods uncounted. ``failure`` is why scaling did not succeed.
+    ``terminating`` None leaves terminatingReplicas unset. ``failure`` is the error of scaling.
     """
     ready = [pod for pod in active if pod.ready]
     labels = replica_set.template_labels.items()
@@ -56,7 +56,7 @@ def calculate(
 
 
 def differs(replica_set: ReplicaSet, status: Status) -> bool:
-    """Return whether a status has to be written: it says something new, or of a newer spec."""
+    """Return whether a status must be written: it changed, or the spec's generation is newer."""
     old = replica_set.status
     same = replace(status, observed_generation=old.observed_generation, conditions=None)
     if same != replace(old, conditions=None) or (status.conditions or ()) != (old.conditions or ()):
@@ -65,7 +65,7 @@ def differs(replica_set: ReplicaSet, status: Status) -> bool:
 
 
 def document(status: Status) -> dict[str, Any]:
-    """Write a status as the API has it; upstream leaves out what is zero, but for ``replicas``."""
+    """Return a status as JSON; as upstream, zero values except ``replicas`` are omitted."""
     fields = {
         "replicas": status.replicas,
         "fullyLabeledReplicas": status.fully_labeled_replicas or None,
@@ -79,7 +79,7 @@ def document(status: Status) -> dict[str, Any]:
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
-    """Return whether a pod has been ready for long enough."""
+    """Return whether a pod has been ready for ``min_ready_seconds``."""
     if not pod.ready:
         return False
     if min_ready_seconds == 0:
@@ -91,10 +91,11 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
 def next_check_seconds(
     pods: Iterable[Pod], min_ready_seconds: int, status_ns: int, now_ns: int
 ) -> float | None:
-    """Return the seconds until the next pod becomes available; None if none is about to.
+    """Return the seconds until the next pod becomes available; None if none is pending.
 
-    Which pods are not available yet is judged at ``status_ns``, the time of the status, and how
-    long it takes at ``now_ns``: a pod that has become available in between is looked at at once.
+    The pods that are not available yet are determined at ``status_ns``, the time of the status; the
+    delay is measured from ``now_ns``. A pod that has become available in between gives a delay of
+    0.
     """
     wait_ns = min_ready_seconds * NS_PER_SECOND
     moments = (
@@ -112,7 +113,7 @@ def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
 
 
 def with_condition(conditions: Conditions, condition: Condition) -> Conditions:
-    """Set a condition; one of the same status and reason stays as it is, time and text included."""
+    """Return the conditions with one set; one of equal status and reason is left unchanged."""
     old = find(conditions, condition.type)
     if old and (old.status, old.reason) == (condition.status, condition.reason):
         return conditions
@@ -120,7 +121,7 @@ def with_condition(conditions: Conditions, condition: Condition) -> Conditions:
 
 
 def without_condition(conditions: Conditions, type_: str) -> Conditions:
-    """Take the conditions of a type away."""
+    """Return the conditions without those of a type."""
     return tuple(each for each in conditions if each.type != type_)
 
 

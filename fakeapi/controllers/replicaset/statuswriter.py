@@ -1,4 +1,4 @@
-"""A ReplicaSet's status written back, with one retry onto what the server has by then.
+"""Update the status of a ReplicaSet, with one retry on the server's current version.
 
 Source: replica_set_utils.go (updateReplicaSetStatus).
 """
@@ -24,7 +24,7 @@ from fakeapi.controllers.replicaset.trouble import TROUBLES
 
 
 class _Parts(Struct):
-    """What goes back as it came; a list's items do not name their kind."""
+    """The fields that are sent back unchanged; list items do not state their kind."""
 
     metadata: msgspec.Raw
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -34,11 +34,11 @@ _parts = msgspec.json.Decoder(_Parts)
 
 
 async def write_status(client: Client, replica_set: ReplicaSet, status: Status) -> ReplicaSet:
-    """Write a status if it says anything new, and give the ReplicaSet as it then is.
+    """Write a status if it differs, and return the ReplicaSet as stored afterwards.
 
-    It speaks of the generation that it was worked out for, even if it is written onto a newer
-    one. After any trouble the ReplicaSet is read anew and the status written once more; what goes
-    wrong then is raised, one of ``TROUBLES``.
+    observedGeneration is the generation that the status was calculated for, even if the status is
+    written onto a newer one. After any error the ReplicaSet is read from the server and the status
+    is written once more; a second error, one of ``SYNC_ERRORS``, is raised.
     """
     if not differs(replica_set, status):
         return replica_set

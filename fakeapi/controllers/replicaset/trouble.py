@@ -1,4 +1,4 @@
-"""What may go wrong when the server is asked, and how it is worded for people."""
+"""Errors of requests to the API server, and their messages in Events and statuses."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from extender.kube.transport import TransportError
 
 Trouble: TypeAlias = ApiError | MalformedError | RetryError | TransportError
 TROUBLES: Final = (ApiError, MalformedError, RetryError, TransportError)
-"""What a sync may fail of; it is tried again."""
+"""Errors that make a sync fail; it is retried."""
 
 _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 def words(trouble: Trouble) -> str:
-    """Return what the server said, in its own words, or why it said nothing."""
+    """Return the message of the server's Status, or the text of a client-side error."""
     return trouble.message if isinstance(trouble, ApiError) else str(trouble)
 
 
 def has_status(trouble: Trouble, *statuses: int) -> bool:
-    """Return whether a server refused with one of these."""
+    """Return whether the server answered with one of these HTTP statuses."""
     return isinstance(trouble, ApiError) and trouble.status in statuses
 
 
 def namespace_terminates(trouble: Trouble) -> bool:
-    """Return whether a create was refused because the namespace is on its way out."""
+    """Return whether a create was rejected because the namespace is terminating."""
     return isinstance(trouble, ApiError) and _NAMESPACE_TERMINATING in trouble.causes
 
 
 def aggregate(troubles: Sequence[str]) -> str:
-    """Put several texts together as upstream's NewAggregate does, each once."""
+    """Join several messages as upstream's NewAggregate does, each distinct message once."""
     each = list(dict.fromkeys(troubles))
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"

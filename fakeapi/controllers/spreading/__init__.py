@@ -1,9 +1,8 @@
-"""What the controller and the webhooks of WorkloadSpreads share: how they know the cluster.
+"""Cluster state that the controller and the webhooks of WorkloadSpreads share.
 
-items          objects as both keep them, and how they are read
-written        what this process has written of WorkloadSpreads and its copies may not show yet
-copies         WorkloadSpreads, from the day that their kind is defined
-configuration  the kinds that OpenKruise's configuration allows
-reception      where webhooks are asked, which whoever starts them says
-workloads      targets and owners, from copies where there are any, else from the server
+types              objects as both cache them, and their decoders
+assumed_statuses   status writes of this process that the caches may not show yet
+spread_cache       WorkloadSpreads, followed once their CustomResourceDefinition exists
+controller_finder  targets and owners from caches or the server, and the kinds that are allowed
+webhook_endpoint   where webhooks are served; provided by the process that runs them
 """

@@ -1,7 +1,7 @@
-"""The kinds that OpenKruise's configuration allows, as it is now.
+"""The kinds that OpenKruise's configuration currently allows.
 
-It is a ConfigMap of its own namespace. Where there is none, no further kinds are allowed; one that
-cannot be read is named once, and allows none.
+The configuration is a ConfigMap in OpenKruise's own namespace. Without it no additional kinds are
+allowed; one that cannot be decoded is logged once, and allows none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from policies.spreading.workloads import NO_WHITELIST, Whitelist
 
 
 class Configuration:
-    """OpenKruise's configuration."""
+    """Caches OpenKruise's configuration."""
 
     def __init__(self, informers: Informers, log: OnceLog) -> None:
         self._shared = informers.join(CONFIG_MAPS, decode_configuration, THE_CONFIGURATION)
@@ -26,16 +26,16 @@ class Configuration:
 
     @property
     def synced(self) -> bool:
-        """Whether it is known whether there is any."""
+        """Whether the informer of the configuration has synced."""
         return self._shared.informer.synced
 
     async def wait_synced(self) -> None:
-        """Return once it is known whether there is any."""
+        """Wait until the informer of the configuration has synced."""
         await self._shared.wait_synced()
 
     @property
     def whitelist(self) -> Whitelist:
-        """The kinds that it allows."""
+        """The kinds that the configuration allows."""
         found = self._shared.objects.get(THE_KEY)
         if found is None:
             return NO_WHITELIST

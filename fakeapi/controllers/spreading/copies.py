@@ -1,7 +1,7 @@
-"""The WorkloadSpreads of a cluster, from the day that their kind is defined.
+"""The WorkloadSpreads of a cluster, followed once their CustomResourceDefinition exists.
 
-While there is no such kind there is nothing to follow, which is said once. One that cannot be read
-is named once, and left alone: pods pass it by.
+While the kind is not defined nothing is followed, which is logged once. A WorkloadSpread that
+cannot be decoded is logged once and ignored, also by the pod webhooks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _THE_ONE: Final = Selection(field_selector=f"metadata.name={DEFINITION}")
 
 
 class SpreadIndex:
-    """WorkloadSpreads by namespace, and by what they target; those that can be read, by name."""
+    """Indexes the decoded WorkloadSpreads by namespace and by target, sorted by name."""
 
     def __init__(self, objects: Indexer[Item[WrittenSpread]]) -> None:
         self._objects = objects
@@ -43,23 +43,23 @@ class SpreadIndex:
         objects.add_index(_BY_TARGET, _targets)
 
     def get(self, namespace: str, name: str) -> WrittenSpread | None:
-        """Return one; None if it is not there or cannot be read."""
+        """Return a WorkloadSpread; None if it does not exist or cannot be decoded."""
         found = self._objects.get(f"{namespace}/{name}")
         return None if found is None else found.value
 
     def any_in(self, namespace: str) -> bool:
-        """Return whether there are any in a namespace."""
+        """Return whether a namespace has any WorkloadSpreads."""
         return bool(self._objects.by(BY_NAMESPACE, namespace))
 
     def of_namespace(self, namespace: str) -> list[WrittenSpread]:
-        """Return those of a namespace."""
+        """Return the WorkloadSpreads of a namespace."""
         return _readable(self._objects.by(BY_NAMESPACE, namespace))
 
     def concerned(self, namespace: str, chain: Chain) -> list[WrittenSpread]:
-        """Return those that may be a pod's own, which has these owners.
+        """Return the WorkloadSpreads that may apply to a pod with this chain of owners.
 
-        They target one of them. Where an owner is missing, all may be: each would be refused for
-        it.
+        They target one of the owners. If an owner is missing, all of the namespace are returned:
+        each would reject the pod for it.
         """
         if not chain.whole:
             return self.of_namespace(namespace)
@@ -68,9 +68,9 @@ class SpreadIndex:
 
 
 class SpreadCopies:
-    """The WorkloadSpreads; what ``written`` remembers is forgotten as they show it.
+    """Caches WorkloadSpreads, and drops ``assumed_statuses`` that the cache shows.
 
-    ``definition`` is a copy of that of their kind.
+    ``definition`` is the informer of their CustomResourceDefinition.
     """
 
     def __init__(self, informers: Informers, written: Written, log: OnceLog) -> None:
@@ -84,25 +84,25 @@ class SpreadCopies:
 
     @property
     def defined(self) -> bool:
-        """Whether the server has such a kind, as far as is known."""
+        """Whether the definition has been observed and its kind is followed."""
         return self._followed is not None
 
     @property
     def synced(self) -> bool:
-        """Whether the kind is there, and what there is of it is known."""
+        """Whether the kind is defined and its informer has synced."""
         return self._followed is not None and self._followed.informer.synced
 
     @property
     def index(self) -> SpreadIndex:
-        """What there is; nothing while there is no such kind."""
+        """The index of WorkloadSpreads; empty while the kind is not defined."""
         return self._index
 
     async def wait_defined_or_not(self) -> None:
-        """Return once it is known whether the kind is there."""
+        """Wait until it is known whether the kind is defined."""
         await self.definition.wait_synced()
 
     async def wait_synced(self) -> None:
-        """Return once it is known whether the kind is there, and what there is of it."""
+        """Wait until it is known whether the kind is defined and, if it is, until it has synced."""
         await self.wait_defined_or_not()
         if self._followed is None:
             why = "no WorkloadSpread is followed until this CustomResourceDefinition is there"
@@ -111,19 +111,19 @@ class SpreadCopies:
             await self._followed.wait_synced()
 
     def follow(self) -> None:
-        """Begin to follow: the kind is there."""
+        """Start to follow WorkloadSpreads; their kind is defined."""
         self._followed = self._informers.join(SPREADS, decode_spread)
         self._index = SpreadIndex(self._followed.objects)
         self._followed.objects.add_handler(self._handler)
 
     def drop(self) -> None:
-        """Stop following: the kind has gone."""
+        """Stop following WorkloadSpreads; their kind is no longer defined."""
         self._followed, self._index = None, SpreadIndex(Indexer())
         self._informers.leave(SPREADS, decode_spread, handlers=(self._handler,))
 
 
 class _Definitions:
-    """What follows from the definition that comes and goes."""
+    """Handles events of the CustomResourceDefinition."""
 
     def __init__(self, copies: SpreadCopies) -> None:
         self._copies = copies
@@ -132,14 +132,14 @@ class _Definitions:
         self._copies.follow()
 
     def updated(self, old: Registered, new: Registered) -> None:
-        """Nothing follows from a definition that changes."""
+        """Ignore updates of the definition."""
 
     def removed(self, item: Registered) -> None:  # noqa: ARG002 - a handler's form
         self._copies.drop()
 
 
 class _Spreads:
-    """What follows from WorkloadSpreads that come, change and go."""
+    """Handles events of WorkloadSpreads."""
 
     def __init__(self, written: Written, log: OnceLog) -> None:
         self._written = written

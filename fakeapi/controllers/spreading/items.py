@@ -1,9 +1,9 @@
-"""Objects as controller and webhooks keep them: their identity, and what decisions read of them.
+"""Objects as controller and webhooks cache them: their identity, and the fields decisions read.
 
-Objects are stored as clients wrote them, so a field may have a type that makes no sense. Such an
-object is kept with what is wrong with it, and counts as if it were not there.
+Objects are stored as clients wrote them, so a field may have the wrong type. Such an object is
+cached with its decode error, and is treated as absent.
 
-Who asks for a copy with these decoders shares it with all others of the process who do.
+Informers requested with the same of these decoders are shared within the process.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _documents = msgspec.json.Decoder(dict[str, Any])
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T_co]):
-    """An object: of its metadata only what identifies it.
+    """A cached object; of its metadata only the identity is kept.
 
-    ``value`` is None if it cannot be read, and ``problem`` says why.
+    ``value`` is None if the object cannot be decoded; ``problem`` is then the error.
     """
 
     metadata: ObjectMeta
@@ -59,14 +59,14 @@ class Item(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An object as it was seen, all of it."""
+    """A cached object with its whole document."""
 
     metadata: ObjectMeta
     document: dict[str, Any]
 
 
 def item_of(raw: msgspec.Raw | bytes, read: Callable[[bytes], T]) -> Item[T]:
-    """Read an object, whatever it is like; ``read`` raises ObjectError."""
+    """Decode an object, with any ObjectError of ``read`` as its ``problem``."""
     document = bytes(raw)
     whole = decode_partial(document).metadata
     meta = ObjectMeta(whole.name, whole.namespace, whole.uid, whole.resource_version)
@@ -77,24 +77,24 @@ def item_of(raw: msgspec.Raw | bytes, read: Callable[[bytes], T]) -> Item[T]:
 
 
 def decode_spread(raw: msgspec.Raw | bytes) -> Item[WrittenSpread]:
-    """Read a WorkloadSpread of any version."""
+    """Decode a WorkloadSpread of any version."""
     return item_of(raw, read_spread)
 
 
 def decode_registered(raw: msgspec.Raw | bytes) -> Registered:
-    """Read an object of any kind."""
+    """Decode an object of any kind."""
     whole = bytes(raw)
     return Registered(decode_partial(whole).metadata, _documents.decode(whole))
 
 
 def decode_configuration(raw: msgspec.Raw | bytes) -> Item[Whitelist]:
-    """Read OpenKruise's configuration."""
+    """Decode OpenKruise's configuration."""
     return item_of(raw, decode_whitelist)
 
 
 @lru_cache(maxsize=256)
 def workload_decoder(kind: str, scaled: tuple[ScaledKind, ...]) -> Decode[Item[Workload]]:
-    """Return what reads objects of a kind, always the same function for the same kind and scales."""
+    """Return the decoder of a kind: the same function for the same kind and scales."""
 
     def decode(raw: msgspec.Raw | bytes) -> Item[Workload]:
         return item_of(raw, lambda document: decode_workload(kind, document, scaled))

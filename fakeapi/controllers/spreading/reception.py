@@ -1,6 +1,6 @@
-"""Where webhooks are asked: what they are given by whoever starts them.
+"""The endpoint at which webhooks are served, provided by the process that runs them.
 
-It stands apart from what they do, since whoever starts a cluster needs it, with webhooks or not.
+It is separate from the webhooks, because a cluster takes an endpoint even if it runs no webhooks.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Any
 
 Document = dict[str, Any]
 Handler = Callable[[bytes], Awaitable[bytes]]
-"""Answers a review, JSON in and out."""
+"""Answers a review; request and response are JSON."""
 Handlers = Mapping[str, Handler]
-"""By path."""
+"""Handlers by path."""
 Detach = Callable[[], None]
 PodCheck = Callable[[Mapping[str, Any]], Iterable[tuple[str, str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """A place where webhooks are asked.
+    """An endpoint where webhooks are served.
 
-    ``leads_to`` gives the client configuration for a path; ``attend`` has reviews answered by path,
-    until its result is called. ``check_pod`` knows the rules of pods: it gives the field without
-    ``spec.``, the sort of fault, and the rule.
+    ``client_config`` returns the clientConfig for a path. ``serve`` registers handlers by path
+    until its result is called. ``check_pod`` validates a pod: each error is a field path without
+    ``spec.``, an error type, and a detail.
     """
 
     leads_to: Callable[[str], Document]

@@ -1,12 +1,12 @@
-"""Targets and owners, and the chains in which they stand.
+"""Targets and owners of pods, and chains of owners.
 
-An object is taken from a copy if there is one and it is in it; else the server is asked, so that
-what has only just been made is found, and what is not there is known not to be. A kind is copied
-once one of its objects has been found. What a scale says of an object is not read here, since no
-webhook asks for it.
+An object is read from an informer's cache if its kind is followed and the cache has it; otherwise
+it is read from the server, so that new objects are found and missing ones are known to be missing.
+A kind is followed once one of its objects has been found. Scale subresources are not read here,
+because no webhook needs them.
 
-Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (getParentNameAndKind; the
-client there is one that copies what it is asked for, too).
+Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (getParentNameAndKind; its
+client also caches the kinds that it is asked for).
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _NOT_FOUND: Final = 404
 
 
 class UnreadError(Exception):
-    """An object may be there, but could not be read; the text says why."""
+    """An object could not be read, so its existence is unknown; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A pod's owners, from controller to controller, as far as they may be followed.
+    """The owners of a pod, from controller to controller, as far as they are followed.
 
-    ``links`` are they, the last of which need not be found; ``whole`` is false if it is missing
-    though it could lead further.
+    ``links`` are their keys; the last one may not have been found. ``complete`` is false if the
+    last owner is missing and could have had an owner itself.
     """
 
     owners: Owners
@@ -67,7 +67,7 @@ class Chain:
 
 
 class Workloads:
-    """The objects that may own pods or be targeted."""
+    """Finds the objects that may own pods or be targeted."""
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
@@ -76,7 +76,7 @@ class Workloads:
         self._served: dict[str, Resource] = {}
 
     async def get(self, reference: Reference, namespace: str) -> Workload | None:
-        """Return an object; None if it is not there. Raises UnreadError."""
+        """Return an object; None if it does not exist. Raises UnreadError."""
         try:
             resource = await self._resource(reference)
             if resource is None or not reference.name:
@@ -93,7 +93,7 @@ class Workloads:
     async def chain(
         self, controller: Reference | None, namespace: str, whitelist: Whitelist
     ) -> Chain:
-        """Gather the owners of a pod that has this controller."""
+        """Return the chain of owners of a pod with this controller."""
         found: dict[Identity, Workload] = {}
         unread: set[Identity] = set()
         links: list[Identity] = []
@@ -120,7 +120,10 @@ class Workloads:
         return Chain(Owners(found, frozenset(unread), whitelist), tuple(links), whole=not missing)
 
     async def _resource(self, reference: Reference) -> Resource | None:
-        """Return under what an object is served; None if it is not. Raises ApiError and others."""
+        """Return the resource that serves an object's kind; None if there is none.
+
+        Raises ApiError, MalformedError or TransportError.
+        """
         identity = reference.presumed
         known = _KNOWN.get((identity.group, identity.kind))
         if known is not None:
@@ -153,6 +156,7 @@ class Workloads:
             if error.status == _NOT_FOUND:
                 return None
             raise
-        # Another party may have dropped the copy with the kind, which is there again.
+        # The informer may have been dropped elsewhere together with the kind, which is served
+        # again.
         self._copies[resource] = self.informers.of(resource, decode)
         return copy

@@ -1,19 +1,13 @@
-"""The webhooks of WorkloadSpreads, as OpenKruise's behave.
+"""The webhooks of pods and WorkloadSpreads, with the behaviour of OpenKruise's.
 
-names         what they are called, where they are asked, and about what
-reviews       reviews and answers as JSON
-patches       what was changed, as a JSON patch
-converting    one version of a WorkloadSpread in another
-trying        the cluster that new pods are tried on
-statuses      a status written before a pod is let through, again if somebody else wrote
-together      pods that wait for the same status, decided in turn, written down at once
-known         what they know of the cluster
-pods          pods that come and go
-spreads       WorkloadSpreads that are made or changed
-handlers      all of them by path, whatever the transport
-registration  configurations in the API server, and the definition's conversion
-figures       what Prometheus may ask
-part          all of it together
+registration            names, paths and rules; webhook configurations, conversion of the CRD
+handlers                handlers by path, and the webhooks as a component
+admission_review        AdmissionReview requests and responses, JSON patches
+pod_webhook             creation, deletion and eviction of pods
+workloadspread_webhook  validation and conversion of WorkloadSpreads
+status_writer           the status write before a pod is admitted, repeated after a conflict
+status_batch            pods that share one status write
+cluster_state           the caches that reviews read, and the cluster for scheduling simulations
 
 Sources: openkruise/kruise pkg/webhook/{pod,workloadspread,util}, pkg/util/workloadspread.
 """

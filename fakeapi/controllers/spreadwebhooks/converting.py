@@ -1,4 +1,4 @@
-"""``/convert``: WorkloadSpreads of one version in another.
+"""``/convert``: conversion of WorkloadSpreads between versions.
 
 Source: openkruise/kruise apis/apps/v1alpha1/workloadspread_conversion.go, and controller-runtime's
 pkg/webhook/conversion.
@@ -33,7 +33,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def answer_conversion(body: bytes) -> bytes:
-    """Answer a ConversionReview; one version that is unknown fails all. Raises ReviewError."""
+    """Answer a ConversionReview; an unknown version fails the whole review. Raises ReviewError."""
     try:
         review = _reviews.decode(body)
     except msgspec.ValidationError as error:

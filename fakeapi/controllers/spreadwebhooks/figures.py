@@ -1,4 +1,4 @@
-"""What Prometheus may ask of the webhooks."""
+"""Prometheus metrics of the WorkloadSpread webhooks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 
 class Figures:
-    """Counters and times; they go into ``registry``, if there is one."""
+    """Counters and histograms, registered in ``registry`` if given."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         kept = registry or CollectorRegistry()

@@ -1,4 +1,4 @@
-"""The webhooks by path: JSON in, JSON out, however they are reached."""
+"""The webhooks by path: JSON in, JSON out, independent of the transport."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Judge = Callable[[Request], Awaitable[Verdict]]
 
 
 def handlers(pods: PodWebhooks, spreads: SpreadWebhook, clock: Clock, figures: Figures) -> Handlers:
-    """Return the handlers; each raises ReviewError for what is no review."""
+    """Return the handlers by path; each raises ReviewError if the body is not a review."""
     judges: Mapping[str, Judge] = {
         MUTATE_POD: pods.mutate,
         VALIDATE_POD: pods.validate,
@@ -33,7 +33,7 @@ def handlers(pods: PodWebhooks, spreads: SpreadWebhook, clock: Clock, figures: F
 
 
 async def convert(body: bytes) -> bytes:
-    """Answer a ConversionReview, which takes nothing but itself. Raises ReviewError."""
+    """Answer a ConversionReview, without any cluster state. Raises ReviewError."""
     return answer_conversion(body)
 
 

@@ -1,4 +1,4 @@
-"""What the webhooks know of the cluster, and how long they wait until they do."""
+"""The caches that the webhooks read, and how long a review waits for them to sync."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PATIENCE_SECONDS: Final = 5.0
 
 
 class NotKnownError(Exception):
-    """The cluster is not known yet; the text says what is missing."""
+    """The caches have not synced; the text names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the webhooks know of the cluster."""
+    """The caches that the webhooks read."""
 
     spreads: SpreadCopies
     configuration: Configuration
@@ -28,7 +28,7 @@ class Known:
     clock: Clock
 
     async def wait_synced(self) -> None:
-        """Return once there is something to go by. Raises NotKnownError."""
+        """Wait until the caches have synced. Raises CachesNotSyncedError."""
         if self.spreads.synced and self.configuration.synced:
             return
         try:

@@ -1,17 +1,17 @@
-"""What the webhooks are called, where they are asked, and about what.
+"""Names, paths and rules of the webhooks.
 
     create-pod     /mutate-pod                                a pod is created
     delete-pod     /validate-pod                              a pod is deleted
     evict-pod      /validate-pod                              a pod is evicted
-    validate       /validate-apps-kruise-io-workloadspread    a WorkloadSpread is made or changed
-    (definition)   /convert                                   the version that is not stored is used
+    validate       /validate-apps-kruise-io-workloadspread    a WorkloadSpread is created or updated
+    (definition)   /convert                                   a version other than the stored one
 
-Each bears the name ``….workloadspread.apps.kruise.io``.
+Each name ends in ``.workloadspread.apps.kruise.io``.
 
-A pod is not let through while the webhooks cannot be asked (``failurePolicy: Fail``), since it
-would not be counted. Namespaces that are labelled ``control-plane`` are left alone: nothing that a
-cluster lives by waits for them. Upstream's have other names, since they serve several APIs; so they
-look at updates of pods, too, to which spreading has nothing to say.
+A pod is rejected while the webhooks cannot be called (``failurePolicy: Fail``), since it would not
+be counted. Namespaces labelled ``control-plane`` are excluded, so that system components never
+depend on the webhooks. Upstream's webhooks have other names, because they serve several APIs; they
+are also called for updates of pods, for which WorkloadSpreads have no rules.
 
 Source: openkruise/kruise config/webhook (manifests.yaml, patch_manifests.yaml).
 """
@@ -39,24 +39,24 @@ PATHS: Final[Mapping[str, str]] = {
     EVICT_POD: VALIDATE_POD,
     VALIDATE: VALIDATE_SPREAD,
 }
-"""Where each webhook is asked, by its name."""
+"""The path of each webhook, by its name."""
 
 REVIEWS: Final = ("v1",)
 
 Document = dict[str, Any]
 ClientConfig = Callable[[str], Document]
-"""Gives the client configuration that leads to a path."""
+"""Returns the clientConfig for a path."""
 
 _ELSEWHERE: Final = {"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]}
 
 
 def mutating_webhooks(leads_to: ClientConfig) -> list[Document]:
-    """Return the webhooks that may change what they see."""
+    """Return the mutating webhooks."""
     return [_of_pods(CREATE_POD, "CREATE", "pods", leads_to)]
 
 
 def validating_webhooks(leads_to: ClientConfig) -> list[Document]:
-    """Return the webhooks that only look."""
+    """Return the validating webhooks."""
     spreads = _rule(SPREADS.group, ["v1alpha1", "v1beta1"], ["CREATE", "UPDATE"], SPREADS.plural)
     return [
         _of_pods(DELETE_POD, "DELETE", "pods", leads_to),
@@ -66,7 +66,7 @@ def validating_webhooks(leads_to: ClientConfig) -> list[Document]:
 
 
 def conversion(leads_to: ClientConfig) -> Document:
-    """Return the conversion of the definition."""
+    """Return the conversion of the CustomResourceDefinition."""
     webhook = {"clientConfig": leads_to(CONVERT), "conversionReviewVersions": list(REVIEWS)}
     return {"strategy": "Webhook", "webhook": webhook}
 
@@ -86,7 +86,7 @@ def _rule(group: str, versions: list[str], operations: list[str], resource: str)
 
 
 def _webhook(name: str, rule: Document, namespaces: Document, leads_to: ClientConfig) -> Document:
-    """Return a webhook with all its fields, so that it can be compared with what a server shows."""
+    """Return a webhook with all fields set, so that it can be compared with the stored one."""
     return {
         "admissionReviewVersions": list(REVIEWS),
         "clientConfig": leads_to(PATHS[name]),

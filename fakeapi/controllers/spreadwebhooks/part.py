@@ -1,4 +1,4 @@
-"""The webhooks as a part of the control plane: what they know, what they answer, where they are."""
+"""The webhooks as a component: their caches, handlers and registration."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from policies.spreading.reconciling import DEFAULT_SPREAD_RULES, SpreadRules
 
 
 class SpreadWebhooks:
-    """The part ``spreadwebhooks``: puts new pods into subsets, and counts those that come and go.
+    """The component ``spreadwebhooks``: assigns new pods to subsets, and counts pods.
 
-    ``written`` is what it shares with the controller of the same process. The figures go into
-    ``registry``, if there is one.
+    ``assumed_statuses`` is shared with the controller of the same process. Metrics are registered
+    in ``registry``, if given.
     """
 
     def __init__(
@@ -64,18 +64,18 @@ class SpreadWebhooks:
         self.controller = self._registration.controller
 
     async def run(self) -> None:
-        """Answer, and be known to the API server, until cancelled."""
+        """Serve the webhooks and keep them registered in the API server until cancelled."""
         dismiss = self._reception.attend(self.handlers)
         try:
             await self._registration.run()
-            await asyncio.Event().wait()  # drained: others still do what they have begun
+            await asyncio.Event().wait()  # draining: serve the other components
         finally:
             dismiss()
             await self._ground.stop()
 
 
 class _Ids:
-    """Ids for pods that have no name yet."""
+    """Returns random ids for pods without a name."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng

@@ -1,9 +1,9 @@
-"""The JSON patch that makes one document of another.
+"""The JSON patch between two documents.
 
-Members of objects are told one by one, anything else as a whole: a webhook adds members and makes
-lists longer, and a list that is replaced is as good as one that is added to. (The library that
-carries patches out can make them, too, with the fewest operations; it needs thirty times as long,
-and so as long as the create itself.)
+Object members are compared one by one; any other value is replaced as a whole. Webhooks add members
+and append to lists, so replacing a list is good enough. (The library that applies patches can also
+create them, with the fewest operations, but takes thirty times as long: as long as the create
+itself.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Operation = Mapping[str, Any]
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Operation]:
-    """Return the operations that make ``after`` of ``before``."""
+    """Return the operations that turn ``before`` into ``after``."""
     return list(_changes(before, after, ""))
 
 
@@ -34,8 +34,8 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> 
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are the same; true is not 1."""
-    if one is other:  # as is most of a pod that something has been added to
+    """Return whether two JSON values are equal; true does not equal 1."""
+    if one is other:  # true for most parts of a patched pod
         return True
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))

@@ -1,9 +1,9 @@
-"""``/mutate-pod`` and ``/validate-pod``: pods that come and go.
+"""``/mutate-pod`` and ``/validate-pod``: pods that are created, deleted or evicted.
 
-A pod that no WorkloadSpread concerns is let through at once. One that is, is put into a subset, and
-counted there before it is let through; one that goes is taken off the count. No pod is refused on
-its merits: no means that something could not be found out or written down, and whoever asked tries
-again. Dry runs pass.
+A pod to which no WorkloadSpread applies is admitted at once. Otherwise a new pod is assigned to a
+subset and counted in the status before it is admitted; a pod that is removed is subtracted. A
+rejection never judges the pod: it means that an object could not be read or written, and the client
+retries. Dry-run requests are admitted.
 
 Source: openkruise/kruise pkg/webhook/pod/{mutating,validating}/workloadspread.go.
 """
@@ -64,7 +64,7 @@ _documents = msgspec.json.Decoder(Document)
 
 
 class PodWebhooks:
-    """Answers about pods; ``new_id`` gives ids for pods without a name."""
+    """Answers reviews of pods; ``new_id`` returns ids for pods without a name."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class PodWebhooks:
         self._figures = figures
 
     async def mutate(self, request: Request) -> Verdict:
-        """Answer for a pod that is created."""
+        """Answer the review of a pod's creation."""
         if request.is_dry or not request.concerns("CREATE", PODS.plural):
             return ALLOWED
         try:
@@ -119,7 +119,7 @@ class PodWebhooks:
         return Verdict(patch=difference(document, after))
 
     async def validate(self, request: Request) -> Verdict:
-        """Answer for a pod that is deleted or evicted."""
+        """Answer the review of a pod's deletion or eviction."""
         if request.is_dry:
             return ALLOWED
         try:
@@ -135,9 +135,9 @@ class PodWebhooks:
         return ALLOWED
 
     async def _create(self, pod: SpreadPod, document: Document) -> Answer | None:
-        """Put a pod into a subset, None if no WorkloadSpread wants it.
+        """Assign a pod to a subset; return None if no WorkloadSpread applies.
 
-        Raises OwnerNotFoundError, UnreadError, and what a StatusWriter does.
+        Raises OwnerNotFoundError, WorkloadReadError, and the errors of StatusWriter.
         """
         known, whitelist = self._known, self._known.configuration.whitelist
         chain = await known.workloads.chain(pod.controller, pod.namespace, whitelist)
@@ -157,7 +157,7 @@ class PodWebhooks:
         return await self._writer.settle(written[spread.name], decide)
 
     async def _remove(self, pod: SpreadPod) -> Answer | None:
-        """Take a pod off the count; raises what :meth:`_create` does."""
+        """Subtract a pod from its subset; raises the errors of :meth:`_create`."""
         given = pod.injection
         if given is None:
             return None
@@ -189,30 +189,30 @@ class PodWebhooks:
             return await self._client.get(path, bytes)
         except ApiError as error:
             if error.status == _NOT_FOUND:
-                return None  # which the server says better
+                return None  # the API server returns the 404 itself
             raise
 
     async def _target(self, spread: Spread) -> Workload | None:
-        """Return the target of a WorkloadSpread, which only shares of its replicas need."""
+        """Return the target of a WorkloadSpread, if a maxReplicas is a percentage; else None."""
         shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
         if spread.target is None or not shares:
             return None
         return await self._known.workloads.get(spread.target, spread.namespace)
 
     async def _trial(self, spread: Spread) -> Trial | None:
-        """Return the cluster to try a pod on, where the WorkloadSpread wants it tried."""
+        """Return a scheduling simulation, if the WorkloadSpread's strategy uses one."""
         if not spread.strategy.simulates or SIMULATION_MISSING in self._rules.quirks:
             return None
         return await self._ground.trial()
 
     def _asking(self, owners: Owners, target: Workload | None) -> Asking:
-        """Return what stands around a question, at a time that can be written as it is."""
+        """Return the context of an admission review; its time is in whole seconds."""
         now_ns = self._clock.now_ns()
         return Asking(owners, lambda _spread: target, now_ns - now_ns % SECOND, self._rules)
 
 
 def _document(raw: msgspec.Raw) -> Document:
-    """Read an object of a review. Raises ObjectError."""
+    """Decode an object of a review. Raises ObjectError."""
     try:
         return _documents.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -220,10 +220,10 @@ def _document(raw: msgspec.Raw) -> Document:
 
 
 def _read_pod(raw: bytes, request: Request) -> SpreadPod:
-    """Read a pod, which need not say its namespace. Raises ObjectError."""
+    """Decode a pod, whose namespace may be unset. Raises ObjectError."""
     return replace(decode_spread_pod(raw), namespace=request.namespace)
 
 
 def _words(trouble: Exception) -> str:
-    """Return what the server said, in its own words, or why it said nothing."""
+    """Return the message of the server's Status, or the text of a client-side error."""
     return trouble.message if isinstance(trouble, ApiError) else str(trouble)

@@ -1,9 +1,10 @@
-"""The webhooks made known to the API server: configurations, and the definition's conversion.
+"""Register the webhooks in the API server: configurations, and the definition's conversion.
 
-There are configurations as long as there is a definition: without WorkloadSpreads there is nothing
-to ask about. They are made, and mended, whenever they are not as they should be; but an address
-that another process has put there after us stays, so that two do not wrestle: the last one to come
-is asked. When we end they stay, too, and pods wait for whoever comes next.
+The configurations exist as long as the CustomResourceDefinition does: without WorkloadSpreads there
+is nothing to review. They are created, and repaired whenever they differ, except that an address
+which another process has written after this one is kept, so that two processes do not overwrite
+each other's: the last one to start is called. When this process ends they are kept as well, and
+pods wait for the next process that serves them.
 
 Sources: openkruise/kruise pkg/webhook/util/{configuration,crd}.
 """
@@ -53,7 +54,7 @@ _OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
 
 
 class Registration:
-    """Keeps the configurations and the conversion as they should be; its controller works."""
+    """Keeps the webhook configurations and the conversion up to date, as a controller."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Registration:
         self._seen[DEFINITIONS] = copies.definition
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Reconcile until cancelled."""
         await self._copies.wait_defined_or_not()
         for resource, shared in self._seen.items():
             await shared.wait_synced()
@@ -108,7 +109,7 @@ class Registration:
             raise
 
     async def _configure(self, resource: Resource) -> None:
-        """Have a configuration be there."""
+        """Create or update a webhook configuration."""
         kind, webhooks_of = _KINDS[resource]
         wanted = webhooks_of(self._leads_to)
         there = self._seen[resource].objects.get(NAME)
@@ -130,7 +131,7 @@ class Registration:
         self._placed.add(resource)
 
     async def _convert(self) -> None:
-        """Have objects of other versions converted, if it is by a webhook that they are."""
+        """Update the conversion of the definition, if its strategy is a webhook."""
         there = self._seen[DEFINITIONS].objects.get(DEFINITION)
         found = {} if there is None else there.document["spec"].get("conversion") or {}
         if found.get("strategy") != "Webhook":
@@ -147,7 +148,7 @@ class Registration:
         self._placed.add(DEFINITIONS)
 
     def _is_left(self, resource: Resource, found: Any, wanted: Any) -> bool:
-        """Return whether only the address is another's, who came after us."""
+        """Return whether only the address differs, and another process wrote it after us."""
         left = resource in self._placed and _says(found, wanted)
         if left:
             why = "another process has put its address there since"
@@ -166,7 +167,7 @@ class Registration:
 
 
 class _Look:
-    """What follows from any change: a look."""
+    """Handles any event by enqueueing the given keys."""
 
     def __init__(self, look: Callable[[], None]) -> None:
         self._look = look
@@ -182,7 +183,7 @@ class _Look:
 
 
 def _says(found: Any, wanted: Any) -> bool:
-    """Return whether a document has all that is wanted; a server adds what it does by default."""
+    """Return whether a document includes all wanted fields; servers add default values."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(
             key in found and _says(found[key], value) for key, value in wanted.items()
@@ -195,7 +196,7 @@ def _says(found: Any, wanted: Any) -> bool:
 
 
 def _placeless(webhooks: list[Document]) -> list[Document]:
-    """Return webhooks without where they are asked."""
+    """Return webhooks without their clientConfig."""
     return [{k: v for k, v in each.items() if k != "clientConfig"} for each in webhooks]
 
 

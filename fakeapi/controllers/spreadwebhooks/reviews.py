@@ -1,7 +1,6 @@
-"""Reviews as the API server sends them, and their answers: JSON on both sides.
+"""AdmissionReview requests and responses: JSON in, JSON out.
 
-An answer that is no says so with a code and a message, in the words that whoever asked for the
-object then reads.
+A response that rejects has a code and a message; the client of the API server receives the message.
 
 Sources: k8s.io/api/admission/v1/types.go, controller-runtime's pkg/webhook/admission/response.go.
 """
@@ -28,7 +27,7 @@ Operations = Sequence[Mapping[str, Any]]
 
 
 class ReviewError(ValueError):
-    """What was sent is no review; the text says where, and what was expected."""
+    """The body is not a review; the text has the field and what was expected."""
 
 
 class Resource(Struct, frozen=True):
@@ -40,7 +39,7 @@ class Resource(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True, rename="camel"):
-    """admission/v1.AdmissionRequest, as far as it is read; objects are JSON still."""
+    """admission/v1.AdmissionRequest, as far as it is read; objects are raw JSON."""
 
     uid: str
     operation: str = ""
@@ -54,11 +53,11 @@ class Request(Struct, frozen=True, rename="camel"):
 
     @property
     def is_dry(self) -> bool:
-        """Whether nothing is to come of it."""
+        """Whether it is a dry run."""
         return self.dry_run is True
 
     def concerns(self, operation: str, plural: str, sub_resource: str = "") -> bool:
-        """Return whether it is about this."""
+        """Return whether the request is this operation on this resource and subresource."""
         asked = self.operation, self.resource.resource, self.sub_resource
         return asked == (operation, plural, sub_resource)
 
@@ -73,7 +72,7 @@ class Review(Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer: yes, with what is to be changed, or no, with ``code`` and ``message``."""
+    """A response: allowed, with a patch, or rejected, with ``code`` and ``message``."""
 
     allowed: bool = True
     code: int = 0
@@ -88,12 +87,12 @@ _encoder = msgspec.json.Encoder()
 
 
 def refused(code: int, message: str) -> Verdict:
-    """Return an answer that is no."""
+    """Return a response that rejects."""
     return Verdict(allowed=False, code=code, message=message)
 
 
 def read_review(body: bytes) -> Review:
-    """Read an AdmissionReview. Raises ReviewError."""
+    """Decode an AdmissionReview. Raises ReviewError."""
     try:
         return _reviews.decode(body)
     except msgspec.ValidationError as error:
@@ -103,7 +102,7 @@ def read_review(body: bytes) -> Review:
 
 
 def write_review(review: Review, verdict: Verdict) -> bytes:
-    """Answer an AdmissionReview."""
+    """Encode the response to an AdmissionReview."""
     response: dict[str, Any] = {"uid": review.request.uid, "allowed": verdict.allowed}
     if not verdict.allowed:
         response["status"] = {"code": verdict.code, "message": verdict.message}

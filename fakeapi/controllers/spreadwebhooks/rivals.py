@@ -1,13 +1,13 @@
-"""Other processes that write the same statuses: that there are any, and when it is their turn.
+"""Other processes that write the same statuses, and pauses that let them write.
 
-Between processes nothing but the resourceVersion keeps order. One that writes again and again,
-each time onto what it has just written itself, is never refused, and another one, which has to
-read anew whenever it is, always comes too late. So whoever has found out lately that it is not
-alone leaves time after each of its writes in which another can read and write, and reads itself
+Between processes only the resourceVersion orders writes. A process that writes repeatedly, each
+time onto its own last write, never gets a conflict, and another one, which must read again after
+each conflict, is always too late. A process that has recently detected another writer therefore
+pauses after each of its writes, so that the other can read and write, and reads from the server
 before it writes again.
 
-Pods that come in that time share the next write, so little is lost by it. Upstream's webhooks do
-nothing of the kind.
+Pods that arrive in the pause share the next write, so little time is lost. Upstream's webhooks do
+not do this.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from typing import Final
 from extender.kube.clock import Clock
 
 REMEMBERED_SECONDS: Final = 5.0
-"""How long a process that has been noticed counts as being there."""
+"""How long a detected writer counts as active."""
 LEAST_PAUSE_SECONDS: Final = 0.01
 MOST_PAUSE_SECONDS: Final = 0.5
 PAUSE_FACTORS: Final = (2.0, 4.0)
-"""How long to wait by how long one's own write has taken: another takes as long to read, and as
-long again to write."""
+"""The pause, as multiples of the duration of our own write.
+
+Another process takes as long to read, and as long again to write.
+"""
 
 
 class Rivals:
-    """What is known of other writers, by the UID of what they write."""
+    """Tracks other writers, by the UID of the WorkloadSpread that they write."""
 
     def __init__(self, clock: Clock, rng: Random) -> None:
         self._clock = clock
@@ -36,25 +38,25 @@ class Rivals:
         self._theirs_until: dict[str, float] = {}
 
     def notice(self, uid: str) -> None:
-        """Note that somebody else has written."""
+        """Record a write by another process."""
         now = self._clock.monotonic()
         self._noticed = {each: at for each, at in self._noticed.items() if _is_lately(at, now)}
         self._noticed[uid] = now
 
     def around(self, uid: str) -> bool:
-        """Return whether somebody else has been noticed lately."""
+        """Return whether another process has written recently."""
         noticed = self._noticed.get(uid)
         return noticed is not None and _is_lately(noticed, self._clock.monotonic())
 
     def wrote(self, uid: str, seconds: float) -> None:
-        """Note that we have written, which took so long: now it is the others' turn, if any."""
+        """Record our own write and its duration: if others write, pause before the next one."""
         if self.around(uid):
             pause = seconds * self._rng.uniform(*PAUSE_FACTORS)
             pause = max(LEAST_PAUSE_SECONDS, min(pause, MOST_PAUSE_SECONDS))
             self._theirs_until[uid] = self._clock.monotonic() + pause
 
     async def give_way(self, uid: str) -> None:
-        """Return when it is our turn again."""
+        """Wait until the pause is over."""
         until = self._theirs_until.pop(uid, None)
         if until is not None:
             await self._clock.sleep(until - self._clock.monotonic())

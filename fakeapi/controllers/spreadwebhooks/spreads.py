@@ -1,4 +1,4 @@
-"""``/validate-apps-kruise-io-workloadspread``: WorkloadSpreads that are made or changed.
+"""``/validate-apps-kruise-io-workloadspread``: WorkloadSpreads that are created or updated.
 
 Source: openkruise/kruise pkg/webhook/workloadspread/validating.
 """
@@ -28,7 +28,7 @@ from policies.spreading.workloads import Workload
 
 
 class SpreadWebhook:
-    """Answers about WorkloadSpreads; ``check_pod`` knows the rules of pods."""
+    """Answers reviews of WorkloadSpreads; ``check_pod`` validates patched pods."""
 
     def __init__(self, known: Known, check_pod: PodCheck, quirks: Quirks) -> None:
         self._known = known
@@ -36,7 +36,7 @@ class SpreadWebhook:
         self._quirks = quirks
 
     async def validate(self, request: Request) -> Verdict:
-        """Answer for a WorkloadSpread that is made or changed."""
+        """Answer the review of a WorkloadSpread that is created or updated."""
         if request.resource.resource != SPREADS.plural or request.sub_resource:
             return ALLOWED
         if request.operation not in ("CREATE", "UPDATE"):
@@ -64,7 +64,7 @@ class SpreadWebhook:
         )
 
     async def _holder(self, written: WrittenSpread) -> Workload | None:
-        """Return the object whose pod template the patches are tried on; raises UnreadError."""
+        """Return the object whose pod template is patched; raises WorkloadReadError."""
         target = written.spread.target
         holder = template_holder(written.spread, self._quirks)
         patched = any(subset.patched for subset in written.spread.subsets)
@@ -75,13 +75,13 @@ class SpreadWebhook:
 
 
 def aggregate(faults: Iterable[Fault]) -> str:
-    """Put faults together as apimachinery's ErrorList.ToAggregate does: each text once."""
+    """Join errors as apimachinery's ErrorList.ToAggregate does: each distinct text once."""
     told = list(dict.fromkeys(map(str, faults)))
     return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
 
 
 def _reference(holder: Identity, target: Reference) -> Reference:
-    """Return the way to the template's holder, which may be looked up under another group."""
+    """Return a reference to the template's holder, which may be served under another group."""
     version = target.api_version.rpartition("/")[2]
     group = f"{holder.group}/" if holder.group else ""
     return Reference(f"{group}{version}", holder.kind, holder.name)

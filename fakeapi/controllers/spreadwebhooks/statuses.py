@@ -1,13 +1,13 @@
-"""A status that is written before a pod is let through, and what happens if it cannot be.
+"""Write a WorkloadSpread's status before a pod is admitted, and retry after conflicts.
 
-The state to begin with is the newest of what the copies show and what this process has written.
-Somebody else may have written in between; then the server is asked what there is now, and
-everything is decided again on that, a little later each time, WRITE_ATTEMPTS times in all.
+A decision starts from the newest version of the caches and of this process's writes. If another
+process has written in between, the current version is read from the server and everything is
+decided again on it, after an increasing pause, WRITE_ATTEMPTS times in all.
 
-Pods that come while a status is being written wait, and the next write is one for all of them
-(:mod:`together`). Whoever has the turn first makes it, and the others find themselves settled.
-Those who have been refused most often come first. What is known to have been overtaken is not
-written onto again, and other processes that write are given their turn (:mod:`rivals`).
+Pods that arrive while a status is being written wait, and share the next write
+(:mod:`status_batch`). The first one to get the lock makes it, and settles the others. Pods with the
+most conflicts come first. A version that is known to be outdated is not written onto, and other
+processes that write are given time (:class:`ConcurrentWriters`).
 
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (acquireSuitableSubset, with
 retry.RetryOnConflict).
@@ -52,7 +52,7 @@ _CONFLICT: Final = 409
 
 
 class StatusWriter:
-    """Decides about pods, and writes down what was decided."""
+    """Decides about pods, and writes the resulting statuses."""
 
     def __init__(
         self,
@@ -75,10 +75,10 @@ class StatusWriter:
     async def settle(
         self, found: WrittenSpread, decide: Decide, way: Way = Way.IN
     ) -> Answer | None:
-        """Decide, write the status if there is one to write, and give the answer.
+        """Decide, write the status if it changes, and return the answer.
 
-        None: the WorkloadSpread has gone. Raises ApiError (409 if all attempts met a conflict),
-        ObjectError, MalformedError, TransportError.
+        Return None if the WorkloadSpread is gone. Raises ApiError (409 if all attempts met a
+        conflict), ObjectError, MalformedError, TransportError.
         """
         uid, coming = found.spread.uid, Coming(decide, way)
         for attempt in range(WRITE_ATTEMPTS):
@@ -89,7 +89,7 @@ class StatusWriter:
             self._coming.setdefault(uid, []).append(coming)
             try:
                 async with self._written.turn(uid):
-                    while not coming.is_settled:  # those who come first may fill a write
+                    while not coming.is_settled:  # earlier pods may fill a batch
                         await self._settle_together(found)
             finally:
                 self._leave(uid, coming)
@@ -99,7 +99,7 @@ class StatusWriter:
         raise coming.conflict
 
     async def _settle_together(self, found: WrittenSpread) -> None:
-        """Settle all that wait by now, as if each had come after the last, with one write."""
+        """Settle all waiting pods with one write, as if each had arrived after the previous one."""
         await self._rivals.give_way(found.spread.uid)
         together = self._next(found.spread.uid)
         current = await self._newest(found, together)
@@ -112,7 +112,7 @@ class StatusWriter:
             await self._write_for(depending, current, status)
 
     def _next(self, uid: str) -> list[Coming]:
-        """Return those that share the next write: who has fewest attempts left, comers first."""
+        """Return the pods of the next write, by fewest attempts left; creations before removals."""
         waiting = [each for each in self._coming[uid] if not each.is_settled]
         chosen = sorted(waiting, key=lambda each: -each.attempt)[:MOST_TOGETHER]
         return sorted(chosen, key=lambda each: each.way)
@@ -120,7 +120,7 @@ class StatusWriter:
     async def _write_for(
         self, depending: Sequence[Coming], current: WrittenSpread, status: Status
     ) -> None:
-        """Write what is decided of some, and settle them by what comes of it."""
+        """Write the status that some pods depend on, and settle them by the result."""
         uid = current.spread.uid
         if self._written.is_foreign(current):
             self._rivals.notice(uid)
@@ -144,7 +144,7 @@ class StatusWriter:
                 each.settle(each.answer)
 
     def _leave(self, uid: str, coming: Coming) -> None:
-        """Wait no more, whether settled, in conflict or cancelled."""
+        """Remove a pod from the waiting list: settled, in conflict or cancelled."""
         left = [each for each in self._coming[uid] if each is not coming]
         if left:
             self._coming[uid] = left
@@ -154,10 +154,10 @@ class StatusWriter:
     async def _newest(
         self, found: WrittenSpread, together: Iterable[Coming]
     ) -> WrittenSpread | None:
-        """Return the newest state that is known here; None if there is none any more.
+        """Return the newest version; None if the WorkloadSpread is gone.
 
-        After a conflict, if it is known to be overtaken, and as long as others write, too, the
-        server is asked.
+        It is read from the server after a conflict, if the known one is outdated, and while other
+        processes write.
         """
         again = any(each.attempt for each in together)
         if not again and not self._rivals.around(found.spread.uid):

@@ -1,8 +1,8 @@
-"""Pods that wait for the same status, decided one after the other and written down at once.
+"""Pods that share one status write: decided one after another, written at once.
 
-While one status is being written others come and wait. They are decided as if each had come when
-the last one had been written: each sees the status that the last one asked for, as it would read
-it. What all of them ask for is one status; no one is let through before it is written.
+Pods arrive and wait while a status is being written. They are decided as if each had arrived after
+the previous status had been written: each sees the status that the previous one resulted in, as it
+would read it back. The last status includes all of them; no pod is admitted before it is written.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from policies.spreading.model import Status
 MOST_TOGETHER: Final = 24
 """How many pods share one write.
 
-If all who come at once waited for the same write, the server would have nothing to do meanwhile;
-and deciding takes time, in which another process may write.
+If all pods that arrive at once shared one write, the server would be idle meanwhile; and deciding
+takes time, in which another process may write.
 """
 
 Decide = Callable[[WrittenSpread], Answer]
-"""Decides on the state of a WorkloadSpread; what time it is it says in whole seconds."""
+"""Decides on a version of a WorkloadSpread; the times in its result are whole seconds."""
 
 
 class Way(IntEnum):
-    """Where a pod goes, in the order in which those that share a write are decided.
+    """Whether a pod is created or removed, in the order of decisions within one write.
 
-    A place that is given up counts as free only in the next write: until then nobody can tell
-    whether the pod that had it goes before another one comes.
+    A removed pod's replica counts as free only in the next write: until then it is unknown whether
+    the pod is removed before a new one is created.
     """
 
     IN = 0
@@ -42,9 +42,10 @@ class Way(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Coming:
-    """A pod that waits: for a decision, and for the decision to be written down.
+    """A pod that waits for a decision, and for the status write of that decision.
 
-    ``attempt`` counts from 0. ``conflict``: somebody else has written since; it is to come again.
+    ``attempt`` counts from 0. A ``conflict`` means that another process has written; the pod
+    retries.
     """
 
     decide: Decide
@@ -56,15 +57,15 @@ class Coming:
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing to wait for any more in this attempt."""
+        """Whether this attempt has ended."""
         return bool(self._settled) or self.conflict is not None
 
     def settle(self, outcome: Answer | BaseException | None) -> None:
-        """Return it an answer for good, or what went wrong; None: the WorkloadSpread has gone."""
+        """Set the final answer or the error; None means that the WorkloadSpread is gone."""
         self._settled.append(outcome)
 
     def outcome(self) -> Answer | None:
-        """Return the answer; raises what went wrong."""
+        """Return the answer, or raise the error."""
         [outcome] = self._settled
         if isinstance(outcome, BaseException):
             raise outcome
@@ -74,12 +75,11 @@ class Coming:
 async def decide_in_turn(
     current: WrittenSpread, together: Sequence[Coming]
 ) -> tuple[Status | None, list[Coming]]:
-    """Decide about pods, each on what the last one left.
+    """Decide about pods, each on the status that the previous one resulted in.
 
-    That is read as it would be if it had been written, since times are whole seconds in both.
-
-    Gives the status to write, None if there is none, and those that depend on its being written.
-    The others are settled.
+    A status equals what would be read back after writing it, since times are whole seconds in both.
+    Return the status to write, None if there is none, and the pods that depend on the write. The
+    others are settled.
     """
     status: Status | None = None
     depending: list[Coming] = []
@@ -100,11 +100,11 @@ async def decide_in_turn(
 
 
 def fail(coming: Iterable[Coming], error: Exception) -> None:
-    """Tell all of them what went wrong."""
+    """Settle all of these pods with an error."""
     for each in coming:
         each.settle(error)
 
 
 async def _decided(coming: Coming, current: WrittenSpread) -> Answer:
-    """Decide where a mistake is the mistake of one."""
+    """Decide within a task, so that an error only affects this pod."""
     return coming.decide(current)

@@ -1,7 +1,7 @@
-"""The cluster that new pods are tried on, in adaptive mode.
+"""The cluster on which new pods are simulated, in adaptive mode.
 
-It is followed from the first time that somebody asks for it, and for no longer than it takes to be
-known is it waited for; then pods are let through untried.
+Its reflectors start with the first simulation. A pod waits a limited time for them to sync; after
+that it is admitted without a simulation.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from extender.spreadanswers import Trial
 from policies.rules import DEFAULT_RULES, Rules
 
 PATIENCE_SECONDS: Final = 5.0
-"""How long a pod waits for the cluster to be known; the API server waits for ten seconds."""
+"""How long a pod waits for the reflectors to sync; the API server waits for ten seconds."""
 
 
 class TryingGround:
-    """Nodes and pods, and all else that filters read; kept until :meth:`stop`."""
+    """Caches nodes, pods and all else that filters read, until :meth:`stop`."""
 
     def __init__(
         self, client: Client, clock: Clock, rng: Random, rules: Rules = DEFAULT_RULES
@@ -36,7 +36,7 @@ class TryingGround:
         self._following: list[asyncio.Task[None]] = []
 
     async def trial(self) -> Trial | None:
-        """Return the cluster as it is; None if it is not known yet."""
+        """Return a simulation on the current cluster; None if it has not synced."""
         if not self._following:
             self._following = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         if not all(feed.settled for feed in self._feeds.values()):
@@ -47,7 +47,7 @@ class TryingGround:
         return Trial(self._cluster.snapshot(), self._rules)
 
     async def stop(self) -> None:
-        """Follow no more; raises what had ended it before."""
+        """Stop the reflectors; raises the error that ended one before."""
         following, self._following = self._following, []
         await end(following)
 

@@ -1,13 +1,13 @@
-"""The WorkloadSpread controller, as OpenKruise's behaves, over any API server.
+"""The WorkloadSpread controller, with the behaviour of OpenKruise's, over any API server.
 
-shapes       objects as it keeps them
-served       which kinds the server has, and under which resources
-copies       what stands behind a WorkloadSpread: its workload, pods, nodes
-handlers     what an event means: which WorkloadSpreads are to be looked at
-writing      pods adopted, given their costs and deleted; the status written
-controller   one look, in upstream's order
+types           objects as the controller caches them
+served_kinds    the kinds that the server has, and their resources
+caches          workloads, pods and nodes of WorkloadSpreads
+event_handlers  which WorkloadSpreads an event enqueues, and how soon
+writer          adopts pods, writes deletion costs and the status, and deletes pods
+sync            one sync, in upstream's order
 
-What is decided is :mod:`policies.spreading`'s matter; here it is carried out.
+The decisions are made by :mod:`policies.workloadspread`; this package carries them out.
 
 Source: openkruise/kruise pkg/controller/workloadspread.
 """

@@ -1,12 +1,12 @@
-"""One look at a WorkloadSpread, in upstream's order.
+"""One sync of a WorkloadSpread, in upstream's order.
 
-Pods are adopted, costs are written, then the status, then pods that cannot be scheduled are
-deleted; what came up is told last, so that a status that could not be written tells nothing twice.
-Any trouble on the way ends the look, and the queue brings it again.
+Pods are adopted, deletion costs are written, then the status, then unschedulable pods are deleted.
+Events are recorded last, so that a status write that fails does not repeat them. Any error ends the
+sync, and the queue retries it.
 
-Nothing is decided of what cannot be seen: as long as the target's kind has not been read, which is
-so, too, if the server does not have that kind, nothing is done. When it has been, all that target
-it are looked at.
+Nothing is decided without a synced cache: until the target's kind has been listed, which includes
+that the server does not serve it, a sync does nothing. When the kind has synced, all
+WorkloadSpreads that target it are enqueued.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go.
 """
@@ -56,16 +56,17 @@ RESYNC_SECONDS: Final = 10 * 3600.0
 
 _COMPONENT: Final = "workloadspread-controller"
 _MOMENT_SECONDS: Final = 0.001
-"""Deadlines are strict, so it is looked a moment after them."""
+"""Deadlines are exclusive, so the next sync runs this long after them."""
 STALE_SECONDS: Final = 0.1
-"""How long to wait for copies to show what was written."""
+"""How long to wait for caches to show our own writes."""
 
 
 class WorkloadSpreadController:
-    """The part ``workloadspread``: keeps the costs and the status that WorkloadSpreads ask for.
+    """The component ``workloadspread``: keeps deletion costs and status of WorkloadSpreads.
 
-    ``rules`` say which oddities of upstream's are followed, ``workers`` how many WorkloadSpreads
-    are looked at at a time. All are looked at every 9 to 11 hours, whatever happens.
+    ``rules`` select the upstream quirks that are followed, ``workers`` is the number of
+    WorkloadSpreads that are synced concurrently. All WorkloadSpreads are resynced every 9 to 11
+    hours.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class WorkloadSpreadController:
         self.controller = Controller("workloadspread", self._queue, self._sync, workers)
 
     async def run(self) -> None:
-        """Look at WorkloadSpreads whenever something happens that concerns them."""
+        """Reconcile WorkloadSpreads until cancelled."""
         self._served.want((SPREAD, *watched_kinds(NO_WHITELIST, self._rules.quirks)))
         try:
             async with asyncio.TaskGroup() as group:
@@ -115,7 +116,7 @@ class WorkloadSpreadController:
             self.copies.stop()
 
     def found(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
-        """Follow a kind that the server has; what targets it is looked at."""
+        """Follow a kind that the server serves; WorkloadSpreads that target it are enqueued."""
         self._missing.discard(kind)
         if kind == SPREAD:
             if self.copies.follow_spreads(resource, self.spread_events):
@@ -126,7 +127,7 @@ class WorkloadSpreadController:
             self._reading[kind] = asyncio.create_task(self._read(kind))
 
     def missed(self, kind: Kind) -> None:
-        """Follow a kind no more that the server does not have."""
+        """Stop following a kind that the server does not serve."""
         self._missing.add(kind)
         self._stop_reading(kind)
         self.copies.lose(kind)
@@ -134,7 +135,7 @@ class WorkloadSpreadController:
             self._log.warning("kind_not_served", _named(kind))
 
     async def _read(self, kind: Kind) -> None:
-        """Wait until all workloads of a kind are known, and look at what needs to know them."""
+        """Wait until a kind has synced, and enqueue the WorkloadSpreads that need it."""
         await self.copies.wait_read(kind)
         for spread in self.copies.all_spreads():
             if kind in _needed(spread):
@@ -176,7 +177,7 @@ class WorkloadSpreadController:
             self._pace.looked(key)
 
     def _sees(self, spread: Spread) -> bool:
-        """Return whether what a WorkloadSpread targets can be seen."""
+        """Return whether the caches of a WorkloadSpread's target have synced."""
         needed = _needed(spread)
         for kind in needed:
             if kind in self._missing:
@@ -191,7 +192,7 @@ class WorkloadSpreadController:
         outcome = await self._write_status(written, outcome)
         try:
             await self._writer.delete(spread, outcome.doomed)
-        finally:  # the status says already what they tell, so there is no next time
+        finally:  # the status already has them, so no retry would record them
             self._writer.tell(spread, outcome.events)
         due = outcome.look_again_ns
         return None if due is None else due / SECOND + _MOMENT_SECONDS
@@ -210,10 +211,10 @@ class WorkloadSpreadController:
             raise RetryError(outcome.failure)
 
     async def _write_status(self, written: WrittenSpread, outcome: Outcome) -> Outcome:
-        """Write the status, worked out anew if webhooks of this process had their turn before.
+        """Write the status, recalculated if a webhook of this process has written in between.
 
-        Gives what has been written. Else, while many pods come, hardly any status would be of the
-        newest version.
+        Return the result that was written. Without recalculation, while many pods are created,
+        hardly any status would be based on the newest version.
         """
         resource = self.copies.spread_resource
         if not outcome.writes_status or resource is None:
@@ -228,7 +229,7 @@ class WorkloadSpreadController:
         return outcome
 
     def _newest(self, written: WrittenSpread) -> WrittenSpread:
-        """Return the newest state known here: what a copy shows by now is not kept besides."""
+        """Return the newest known version, of the current cache and of our own writes."""
         item = self.copies.spread(written.spread.key)
         shown = None if item is None else item.value
         if shown is None or shown.spread.uid != written.spread.uid or not older(written, shown):
@@ -237,7 +238,7 @@ class WorkloadSpreadController:
 
 
 def _needed(spread: Spread) -> tuple[Kind, ...]:
-    """Return the kinds that have to be known to look at a WorkloadSpread; none without a target."""
+    """Return the kinds whose caches a sync needs; none without a target."""
     if spread.target is None:
         return ()
     kind = spread.target.presumed[:2]

@@ -1,7 +1,7 @@
-"""What stands behind WorkloadSpreads, as the controller's copies show it.
+"""Cached objects that WorkloadSpreads depend on.
 
-Pods are found by their owners, so that nothing here goes through all of them. Of workloads there is
-a copy for each kind that is watched or targeted, as long as the server has that kind.
+Pods are found by their owners, so that no method iterates over all of them. There is one cache per
+workload kind that is watched or targeted, as long as the server serves that kind.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BY_NAMESPACE: Final = "workloadspread/namespace"
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """The copy of a kind of workloads, and by what it is known."""
+    """The informer of a workload kind, with what identifies it."""
 
     resource: Resource
     scaled: tuple[ScaledKind, ...]
@@ -61,7 +61,7 @@ class _Followed:
 
 
 class Copies:
-    """The objects of a cluster that WorkloadSpreads speak of."""
+    """Caches the objects of a cluster that WorkloadSpreads depend on."""
 
     def __init__(self, informers: Informers) -> None:
         self._informers = informers
@@ -77,12 +77,12 @@ class Copies:
         self._workloads: dict[Kind, _Followed] = {}
 
     async def wait_synced(self) -> None:
-        """Return once pods, nodes and the configuration have been read for the first time."""
+        """Wait until the informers of pods, nodes and the configuration have synced."""
         shared = (self.pods, self.nodes, self.configuration)
         await asyncio.gather(*(each.wait_synced() for each in shared))
 
     def stop(self) -> None:
-        """Keep no copies any more."""
+        """Stop all informers."""
         for kind in (*self._workloads, SPREAD):
             self.lose(kind)
         self._informers.drop(PODS, decode_pod)
@@ -91,12 +91,12 @@ class Copies:
         self._informers.leave(*of, handlers=self._configuration_handlers)
 
     def watch_configuration(self, handler: Handler[Item[Whitelist]]) -> None:
-        """Tell a handler of the configuration."""
+        """Add an event handler for the configuration."""
         self._configuration_handlers.append(handler)
         self.configuration.objects.add_handler(handler)
 
     def follow_spreads(self, resource: Resource, handler: Handler[Item[WrittenSpread]]) -> bool:
-        """Keep a copy of WorkloadSpreads; False if there is one."""
+        """Start the informer of WorkloadSpreads; return False if it is already running."""
         if self.spread_resource == resource:
             return False
         self.lose(SPREAD)
@@ -114,9 +114,9 @@ class Copies:
         scaled: tuple[ScaledKind, ...],
         handler: Handler[Item[Workload]],
     ) -> bool:
-        """Keep a copy of a kind of workloads; False if there is one."""
+        """Start the informer of a workload kind; return False if it is already running."""
         if kind[0] in NATIVE_KINDS.get(kind[1], ()):
-            scaled = ()  # which say themselves how many replicas they want
+            scaled = ()  # native kinds state their replicas themselves
         known = self._workloads.get(kind)
         if known is not None and (known.resource, known.scaled) == (resource, scaled):
             return False
@@ -129,7 +129,7 @@ class Copies:
         return True
 
     def lose(self, kind: Kind) -> None:
-        """Keep no copy of a kind any more, if there is one; its objects are told to have gone."""
+        """Stop the informer of a kind, if any; its objects are delivered as deleted."""
         if kind == SPREAD and self.spread_resource is not None:
             resource, self.spread_resource, self.spreads = self.spread_resource, None, None
             self._informers.leave(resource, decode_spread, handlers=self._spread_handlers)
@@ -137,11 +137,11 @@ class Copies:
             self._informers.leave(known.resource, known.decode, handlers=(known.handler,))
 
     async def wait_read(self, kind: Kind) -> None:
-        """Return once all workloads of a kind are known. Raises KeyError if it is not followed."""
+        """Wait until a workload kind has synced. Raises KeyError if it is not followed."""
         await self._workloads[kind].shared.wait_synced()
 
     def has_read(self, kind: Kind) -> bool:
-        """Return whether all workloads of a kind are known."""
+        """Return whether a workload kind has synced."""
         known = self._workloads.get(kind)
         return known is not None and known.shared.informer.synced
 
@@ -150,7 +150,7 @@ class Copies:
         return None if self.spreads is None else self.spreads.objects.get(key)
 
     def all_spreads(self) -> Iterator[Spread]:
-        """Return all WorkloadSpreads that can be read."""
+        """Return all WorkloadSpreads that can be decoded."""
         if self.spreads is not None:
             yield from (each.value.spread for each in self.spreads.objects.values() if each.value)
 
@@ -165,7 +165,7 @@ class Copies:
 
     @property
     def whitelist(self) -> Whitelist:
-        """The kinds that OpenKruise's configuration allows; one that cannot be read allows none."""
+        """The kinds that OpenKruise's configuration allows; none if it cannot be decoded."""
         found = self.configuration.objects.get(THE_KEY)
         return NO_WHITELIST if found is None or found.value is None else found.value
 
@@ -176,7 +176,7 @@ class Copies:
         return None if found is None else found.value
 
     def target(self, spread: Spread) -> Target:
-        """Gather what stands behind a WorkloadSpread's target."""
+        """Return a WorkloadSpread's target: its workload, ReplicaSets and pods."""
         if spread.target is None:
             return Target(whitelist=self.whitelist)
         group, kind, name = spread.target.presumed
@@ -187,7 +187,7 @@ class Copies:
         return Target(workload, sets, self._pods_of(workload, sets), self.whitelist)
 
     def surroundings(self, written: WrittenSpread) -> Surroundings:
-        """Return the nodes, and how a WorkloadSpread's patches compare with its pods."""
+        """Return the grouping context: the nodes, and whether pods match a subset's patch."""
 
         @lru_cache(maxsize=1)
         def document(key: str) -> Any:
@@ -211,7 +211,7 @@ class Copies:
     ) -> tuple[SpreadPod, ...]:
         """Return the pods that a workload owns; those of its namespace if it owns none.
 
-        Which pods a scale selects is only asked then.
+        Only in the latter case is the scale's selector consulted.
         """
         pods = self.pods.objects
         owners = (workload.uid, *(each.uid for each in replica_sets))
@@ -222,7 +222,7 @@ class Copies:
 
 
 class _Nodes(Mapping[str, Node]):
-    """Nodes by name, as far as they can be read."""
+    """Nodes by name, as far as they can be decoded."""
 
     def __init__(self, items: Indexer[Item[Node]]) -> None:
         self._items = items

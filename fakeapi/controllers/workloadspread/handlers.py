@@ -1,6 +1,6 @@
-"""What an event means: which WorkloadSpreads are to be looked at.
+"""Event handlers: which WorkloadSpreads an event enqueues.
 
-What matters of a change is :mod:`policies.spreading.watching`'s to say.
+:mod:`policies.workloadspread.predicates` decides which changes matter.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_event_handler.go.
 """
@@ -32,11 +32,11 @@ from policies.spreading.watching import (
 from policies.spreading.workloads import Whitelist, Workload
 
 Want = Callable[[Iterable[Kind]], None]
-"""Has kinds of workloads followed."""
+"""Requests that workload kinds are followed."""
 
 
 class SpreadEvents:
-    """What follows from WorkloadSpreads that come, change and go: each is looked at."""
+    """Handles events of WorkloadSpreads: each is enqueued."""
 
     def __init__(self, queue: WorkQueue[str], pace: Pace, states: Written, want: Want) -> None:
         self._queue = queue
@@ -45,12 +45,12 @@ class SpreadEvents:
         self._want = want
 
     def added(self, item: Item[WrittenSpread]) -> None:
-        """Look at it, and see to it that its target can be seen."""
+        """Enqueue the WorkloadSpread, and request its target's kind."""
         self._note(item)
         self._queue.add(item.metadata.key)
 
     def updated(self, old: Item[WrittenSpread], new: Item[WrittenSpread]) -> None:
-        """Look at it, soon if no more than its status may have changed."""
+        """Enqueue the WorkloadSpread, after its delay if only its status may have changed."""
         self._note(new)
         if old.value is not None and new.value is not None:
             self._states.moved(old.value, new.value)
@@ -60,7 +60,7 @@ class SpreadEvents:
         self._queue.add(new.metadata.key)
 
     def removed(self, item: Item[WrittenSpread]) -> None:
-        """Forget it."""
+        """Forget the WorkloadSpread."""
         self._states.forget(item.metadata.uid)
         self._queue.add(item.metadata.key)
 
@@ -72,7 +72,7 @@ class SpreadEvents:
 
 
 class PodEvents:
-    """What follows from pods that come, change and go."""
+    """Handles events of pods."""
 
     def __init__(self, copies: Copies, pace: Pace, rules: SpreadRules, log: OnceLog) -> None:
         self._copies = copies
@@ -81,7 +81,7 @@ class PodEvents:
         self._log = log
 
     def added(self, item: Item[WrittenPod]) -> None:
-        """Look at the WorkloadSpread that it has been put into, or at its owner's."""
+        """Enqueue the WorkloadSpread of the pod's subset, or that of its owner."""
         if item.value is None:
             self._log.warning("pod_ignored", item.metadata.key, why=item.problem)
             return
@@ -90,7 +90,7 @@ class PodEvents:
         self._offer(None, pod)
 
     def updated(self, old: Item[WrittenPod], new: Item[WrittenPod]) -> None:
-        """Look at the WorkloadSpread that it has been put into, if the change matters."""
+        """Enqueue the WorkloadSpread of the pod's subset, if the change matters."""
         if old.value is None or new.value is None:
             self.removed(old)
             self.added(new)
@@ -101,7 +101,7 @@ class PodEvents:
         self._offer(before, pod)
 
     def removed(self, item: Item[WrittenPod]) -> None:
-        """Look at the WorkloadSpread that it had been put into."""
+        """Enqueue the WorkloadSpread of the pod's subset."""
         if item.value is not None:
             self._enqueue(item.value.pod)
 
@@ -110,7 +110,7 @@ class PodEvents:
             self._pace.soon(f"{pod.namespace}/{name}")
 
     def _offer(self, old: SpreadPod | None, pod: SpreadPod) -> None:
-        """Look at the WorkloadSpread of a pod's owner, if that may adopt it now."""
+        """Enqueue the WorkloadSpread of a pod's owner, if it may adopt the pod now."""
         owner = pod.controller
         if owner is None or not awaits_adoption(old, pod, self._rules.quirks):
             return
@@ -123,7 +123,7 @@ class PodEvents:
 
 
 class WorkloadEvents:
-    """What follows from workloads of all kinds that come, change and go."""
+    """Handles events of workloads of all kinds."""
 
     def __init__(
         self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, log: OnceLog
@@ -134,34 +134,34 @@ class WorkloadEvents:
         self._log = log
 
     def added(self, item: Item[Workload]) -> None:
-        """Look at the WorkloadSpread that targets it."""
+        """Enqueue the WorkloadSpread that targets the workload."""
         if item.value is None:
             self._log.warning("workload_ignored", item.metadata.key, why=item.problem)
         elif workload_arrival_matters(item.value):
             self._enqueue(item.value)
 
     def updated(self, old: Item[Workload], new: Item[Workload]) -> None:
-        """Look at the WorkloadSpread that targets it, if the change matters."""
+        """Enqueue the WorkloadSpread that targets the workload, if the change matters."""
         if old.value is None or new.value is None:
             self.added(new)
         elif workload_change_matters(old.value, new.value, self._copies.whitelist):
             self._enqueue(new.value)
 
     def removed(self, item: Item[Workload]) -> None:
-        """Look at the WorkloadSpread that targeted it."""
+        """Enqueue the WorkloadSpread that targeted the workload."""
         if item.value is not None and workload_arrival_matters(item.value):
             self._enqueue(item.value)
 
     def _enqueue(self, workload: Workload) -> None:
         if workload.identity[:2] not in watched_kinds(self._copies.whitelist, self._rules.quirks):
-            return  # it is only read
+            return  # this kind is read, not watched
         spread = spread_of_workload(workload, self._copies.spreads_of(workload.namespace))
         if spread is not None:
             self._queue.add(spread.key)
 
 
 class ConfigurationEvents:
-    """What follows from another list of kinds: all is looked at again, with these kinds."""
+    """Handles events of the list of allowed kinds: all WorkloadSpreads are enqueued."""
 
     def __init__(
         self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, want: Want, log: OnceLog
@@ -173,7 +173,7 @@ class ConfigurationEvents:
         self._log = log
 
     def added(self, item: Item[Whitelist]) -> None:
-        """Follow its kinds, and look at all WorkloadSpreads."""
+        """Follow the allowed kinds, and enqueue all WorkloadSpreads."""
         if item.problem:
             self._log.warning("configuration_ignored", item.metadata.key, why=item.problem)
         self._want(watched_kinds(self._copies.whitelist, self._rules.quirks))
@@ -181,14 +181,14 @@ class ConfigurationEvents:
             self._queue.add(spread.key)
 
     def updated(self, _old: Item[Whitelist], new: Item[Whitelist]) -> None:
-        """Follow its kinds, and look at all WorkloadSpreads."""
+        """Follow the allowed kinds, and enqueue all WorkloadSpreads."""
         self.added(new)
 
     def removed(self, item: Item[Whitelist]) -> None:
-        """Look at all WorkloadSpreads, without its kinds."""
+        """Enqueue all WorkloadSpreads, without the configuration's kinds."""
         self.added(item)
 
 
 def _is_as_wanted(old: Spread, new: Spread) -> bool:
-    """Return whether a WorkloadSpread asks for the same as before."""
+    """Return whether a WorkloadSpread is unchanged except for its status."""
     return replace(old, status=new.status, resource_version=new.resource_version) == new

@@ -1,12 +1,13 @@
-"""How soon a WorkloadSpread is looked at for what its pods do.
+"""How soon a pod event makes a WorkloadSpread sync.
 
-Pods come and go by the hundred, each with an event of its own and one of the status that counts it,
-and a look goes through all pods: time in which webhooks of the same process answer nobody. So a
-WorkloadSpread that has just been looked at is left alone for a moment, the longer the more there
-was to look at, and one look is for all that has happened by then. Upstream looks each time.
+Pods are created and deleted by the hundred, each with an event of its own and one of the status
+that counts it, and a sync goes through all pods of the target; meanwhile webhooks of the same
+process cannot answer. A WorkloadSpread that has just been synced is therefore delayed, the longer
+the more time the sync took, and one sync handles all events until then. Upstream syncs for each
+event.
 
-What changes how many pods are wanted where is another matter, for new pods go by it: for changes of
-WorkloadSpreads and of their targets a look comes at once.
+Changes of WorkloadSpreads and of their targets, which decide the subsets of new pods, are enqueued
+without delay.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from extender.kube.clock import Clock
 from extender.kube.workqueue import WorkQueue
 
 PAUSE_SECONDS: Final = 0.1
-"""How long a WorkloadSpread is left alone after a look."""
+"""How long after a sync the next one starts at the earliest."""
 
 PAUSE_FACTOR: Final = 9
-"""How many times as long as a look has reckoned it is left alone at least."""
+"""The least delay, as a multiple of the time that the sync spent calculating."""
 
 
 class Pace:
-    """When WorkloadSpreads, by their keys, may be looked at again."""
+    """Enqueues WorkloadSpreads, by their keys, not before their delay has passed."""
 
     def __init__(self, queue: WorkQueue[str], clock: Clock) -> None:
         self._queue = queue
@@ -33,20 +34,20 @@ class Pace:
         self._reckoned: dict[str, float] = {}
 
     def soon(self, key: str) -> None:
-        """Have a WorkloadSpread looked at: at once, or when its pause is over."""
+        """Enqueue a WorkloadSpread: at once, or when its delay has passed."""
         due = self._due.get(key)
         self._queue.add_after(key, 0.0 if due is None else due - self._clock.monotonic())
 
     def reckoned(self, key: str, seconds: float) -> None:
-        """Note that a look has kept all others waiting for so long."""
+        """Record for how long a sync has blocked the event loop."""
         self._reckoned[key] = self._reckoned.get(key, 0.0) + seconds
 
     def looked(self, key: str) -> None:
-        """Note that a look has ended."""
+        """Record that a sync has ended."""
         pause = max(PAUSE_SECONDS, PAUSE_FACTOR * self._reckoned.pop(key, 0.0))
         self._due[key] = self._clock.monotonic() + pause
 
     def forget(self, key: str) -> None:
-        """Forget a WorkloadSpread that has gone."""
+        """Forget a deleted WorkloadSpread."""
         self._due.pop(key, None)
         self._reckoned.pop(key, None)

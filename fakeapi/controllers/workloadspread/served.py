@@ -1,9 +1,9 @@
-"""Which of the wanted kinds the server has, and under which resources.
+"""The requested kinds that the server serves, and their resources.
 
-Kinds of others come and go with their definitions, so definitions are watched, and the server is
-asked anew when one of a wanted kind changes. A definition is there a moment before what it defines
-is served, which is asked for again after a second; a server that does not answer, or that does not
-show its definitions, after half a minute.
+Custom kinds come and go with their definitions, so CustomResourceDefinitions are watched, and
+discovery runs again when the definition of a requested kind changes. A definition exists shortly
+before its kind is served; discovery is then repeated after a second. If the server does not answer,
+or its definitions cannot be listed, discovery is repeated after half a minute.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ RETRY_SECONDS: Final = 30.0
 
 
 class Follower(Protocol):
-    """Who wants to hear under which resource a kind is served."""
+    """Receives the resource under which a kind is served."""
 
     def found(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
-        """It is served so; told again and again."""
+        """Handle that a kind is served; called after every discovery."""
         ...
 
     def missed(self, kind: Kind) -> None:
-        """It is not served; told again and again."""
+        """Handle that a kind is not served; called after every discovery."""
         ...
 
 
 class ServedKinds:
-    """Finds the kinds that are wanted, for one follower."""
+    """Discovers the requested kinds, for one follower."""
 
     def __init__(
         self, client: Client, informers: Informers, clock: Clock, follower: Follower
@@ -56,14 +56,14 @@ class ServedKinds:
         self._definitions.objects.add_handler(self)
 
     def want(self, kinds: Iterable[Kind]) -> None:
-        """Look for these kinds, too."""
+        """Request further kinds."""
         for kind in kinds:
             if kind not in self._wanted:
                 self._wanted[kind] = None
                 self._changed.set()
 
     async def run(self) -> None:
-        """Look for what is wanted, again and again."""
+        """Run discovery whenever it is due, until cancelled."""
         try:
             while True:
                 self._changed.clear()
@@ -72,27 +72,27 @@ class ServedKinds:
             self._informers.drop(DEFINITIONS, decode_definition)
 
     def added(self, item: Item[Definition]) -> None:
-        """Look anew if a kind is wanted that has come to be defined."""
+        """Run discovery if the definition is of a requested kind."""
         if item.value is not None and item.value.kind in self._wanted:
             self._changed.set()
 
     def updated(self, old: Item[Definition], new: Item[Definition]) -> None:
-        """Look anew if the definition of a wanted kind has changed."""
+        """Run discovery if the definition is, or was, of a requested kind."""
         self.added(old)
         self.added(new)
 
     def removed(self, item: Item[Definition]) -> None:
-        """Look anew if a wanted kind is defined no more."""
+        """Run discovery if the definition was of a requested kind."""
         self.added(item)
 
     async def _look(self) -> float | None:
-        """Look once, and give the seconds until the next look; None if there need not be any."""
+        """Run discovery once; return the seconds until the next run, or None if none is due."""
         answered = True
         for group in dict.fromkeys(group for group, _ in self._wanted):
             try:
                 found = {each.kind: each for each in await discover_group(self._client, group)}
             except (ApiError, MalformedError, TransportError):
-                answered = False  # what was known holds until the server answers again
+                answered = False  # earlier results hold until the server answers again
             else:
                 self._tell(group, found)
         if self._missing & {kind for kind, _ in self._defined()}:
@@ -116,7 +116,7 @@ class ServedKinds:
                 yield item.value.kind, item.value.scaled
 
     async def _rest(self, seconds: float | None) -> None:
-        """Wait until something has changed, and no longer than so many seconds."""
+        """Wait until something has changed, for at most this many seconds."""
         changed = asyncio.create_task(self._changed.wait())
         waits = [changed]
         if seconds is not None:

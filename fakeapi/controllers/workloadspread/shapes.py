@@ -1,7 +1,7 @@
-"""Pods, nodes and definitions as the controller keeps them.
+"""Pods, nodes and definitions as the controller caches them.
 
-Of a pod the whole JSON is kept as well: whether it looks as a subset's patch would have it can only
-be told by patching it.
+Of a pod the whole JSON is kept as well: whether it already matches a subset's patch is only known
+by applying the patch to it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WrittenPod:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The kind that a CustomResourceDefinition defines, and which scale its objects have."""
+    """The kind that a CustomResourceDefinition defines, and the scales of its versions."""
 
     kind: Kind
     scaled: tuple[ScaledKind, ...]
@@ -60,17 +60,17 @@ _definitions = msgspec.json.Decoder(_DefinitionShape)
 
 
 def decode_pod(raw: msgspec.Raw | bytes) -> Item[WrittenPod]:
-    """Read a pod."""
+    """Decode a pod."""
     return item_of(raw, lambda document: WrittenPod(decode_spread_pod(document), document))
 
 
 def decode_node(raw: msgspec.Raw | bytes) -> Item[Node]:
-    """Read a node."""
+    """Decode a node."""
     return item_of(raw, read_node)
 
 
 def decode_definition(raw: msgspec.Raw | bytes) -> Item[Definition]:
-    """Read a CustomResourceDefinition."""
+    """Decode a CustomResourceDefinition."""
     return item_of(raw, _definition)
 
 

@@ -1,13 +1,13 @@
-"""What a look at a WorkloadSpread comes to, carried out.
+"""Write the result of a reconciliation of a WorkloadSpread.
 
-Pods are patched several at a time. Whatever goes wrong with one of them is raised when nobody works
-on the others any more; the next look does what is left.
+Several pods are patched concurrently. The first error is raised after all workers have ended; the
+next sync does the rest.
 
-A status is written onto the very version that it was worked out from. If somebody else (a webhook)
-has written meanwhile, the server refuses, and the WorkloadSpread is looked at again. Webhooks of
-the same process take turns with us, and begin with what we have written, as we do.
+A status is written onto the version that it was calculated from. If another process (a webhook) has
+written in between, the server answers with a conflict, and the WorkloadSpread is synced again.
+Webhooks of the same process take the same lock, and start from our writes as we start from theirs.
 
-The version of what was written is noted, so that the next look waits until the copies show it.
+The version of each write is recorded, so that the next sync waits until the caches show it.
 
 Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
 (patchFavoriteSubsetMetadataToPod, UpdateWorkloadSpreadStatus), update_pod_deletion_cost.go,
@@ -40,13 +40,13 @@ from policies.spreading.model import Spread, Status
 from policies.spreading.reconciling import Doomed, Outcome, undeletable
 
 AT_ONCE: Final = 8
-"""How many pods are patched at a time."""
+"""How many pods are patched concurrently."""
 
 T = TypeVar("T")
 
 
 class Writer:
-    """Writes for one WorkloadSpread after the other; all methods raise what the client raises."""
+    """Writes the results of WorkloadSpreads; all methods raise the client's errors."""
 
     def __init__(
         self, client: Client, recorder: EventRecorder, writes: ConsistencyStore, states: Written
@@ -57,7 +57,7 @@ class Writer:
         self._states = states
 
     async def adopt(self, written: WrittenSpread, outcome: Outcome) -> None:
-        """Annotate the pods that have been found to be of a subset."""
+        """Annotate the pods that were matched to a subset."""
         patches = {
             name: adoption_patch(written, subset.name)
             for name, subset in outcome.groups.adopted.items()
@@ -65,16 +65,16 @@ class Writer:
         await self._patch_pods(written.spread, patches)
 
     async def set_costs(self, spread: Spread, outcome: Outcome) -> None:
-        """Write the deletion costs that pods do not say already."""
+        """Write the deletion costs that pods do not have yet."""
         patches = {name: cost_patch(cost) for name, cost in outcome.cost_changes.items()}
         await self._patch_pods(spread, patches)
 
     async def write_status(
         self, resource: Resource, written: WrittenSpread, status: Status
     ) -> None:
-        """Write a status onto the version that it was worked out from; 409 if there is a newer.
+        """Write a status onto the version it was calculated from; 409 if there is a newer one.
 
-        The turn must be ours.
+        The caller must hold the WorkloadSpread's lock.
         """
         spread = written.spread
         document = {**written.document, "status": encode_status(status)}
@@ -85,7 +85,7 @@ class Writer:
         self._writes.wrote(spread.key, spread.uid, resource, now.spread.resource_version)
 
     async def delete(self, spread: Spread, doomed: Collection[Doomed]) -> None:
-        """Delete the pods that are given up, and tell of those that cannot be deleted."""
+        """Delete the pods to reschedule, and record Events of those that cannot be deleted."""
 
         async def delete(each: Doomed) -> None:
             pod = each.pod
@@ -93,14 +93,14 @@ class Writer:
                 await self._client.delete(PODS.object(pod.name, pod.namespace), uid=pod.uid)
             except (ApiError, MalformedError, TransportError) as trouble:
                 if isinstance(trouble, ApiError) and trouble.status in (404, 409):
-                    return  # it has gone, or is another one by now
+                    return  # gone, or replaced by another pod
                 self.tell(spread, (undeletable(spread, each),))
                 raise
 
         await _each(doomed, delete)
 
     def tell(self, spread: Spread, events: Iterable[Event]) -> None:
-        """Tell people of what came up."""
+        """Record Events about a WorkloadSpread."""
         about = reference(spread)
         for event in events:
             tell = self._recorder.warning if event.type == WARNING else self._recorder.normal
@@ -116,20 +116,20 @@ class Writer:
 
 
 def reference(spread: Spread) -> ObjectReference:
-    """Return what an event about a WorkloadSpread refers to."""
+    """Return the object reference of Events about a WorkloadSpread."""
     place = spread.namespace, spread.name, spread.uid
     return ObjectReference(V1BETA1, SPREAD[1], *place, spread.resource_version)
 
 
 async def _each(things: Collection[T], act: Callable[[T], Awaitable[None]]) -> None:
-    """Do something with each thing, several at a time; raises the first trouble in the end."""
+    """Run ``act`` for each item, several concurrently; raise the first error at the end."""
     left = iter(things)
 
     async def work() -> None:
         for thing in left:
             await act(thing)
 
-    workers = min(AT_ONCE, len(things))  # most looks find nothing to do
+    workers = min(AT_ONCE, len(things))  # most syncs have nothing to do
     if not workers:
         return
     outcomes = await asyncio.gather(*(work() for _ in range(workers)), return_exceptions=True)

@@ -1,17 +1,18 @@
-"""Simulated kubelets: they keep nodes alive and make pods live, by scripts.
+"""Hollow kubelets: simulated kubelets that run nodes and pods by simulation scripts.
 
-    outfits                          what kubelets are given, and what the server asks them
-    scripts  parsing                 what is to happen to pods and nodes, and how people write it
-    curves  usage                    amounts over time, and what of them a script does not say
-    containers  lives  phases        what becomes of one pod, and what its status says
-    statuses  stories  adopting      that status and its Events as JSON; a status that was there
-    rooms  admission  preemption     which pods a node takes
-    hosts  nodestatuses  addresses   one node
-    pressure                         what the eviction rules are told of it, and what they answer
-    summaries  answers               what the node says of itself, through the API server's proxy
-    fleet                            all nodes and pods as they are seen, and the work about them
-    podsyncs  nodesyncs  pressuresyncs  leases  pulses  kubelets
-                                     that work, done: a cost per event, none per tick
+    scripts  script_parser           options, scripts as values, and their YAML
+    usage_curves                     resource usage over time, and durations
+    container_lifecycle  pod_lifecycle  pod_phase
+                                     the state of one pod, its phase and its conditions
+    pod_status                       that state as a status patch and as Events
+    pod_admission                    which pods a node admits, and critical pod preemption
+    hollow_node  ip_allocator        one node
+    eviction_manager                 rounds of node-pressure eviction, and the pods that they evict
+    summary_stats  http_api          the kubelet's endpoints, through the API server's proxy
+    hollow_nodes                     all nodes and pods as observed, and their work items
+    pod_worker  node_status  heartbeat  hollow_kubelet
+                                     those work items, processed: a cost per event, none per tick
 
-All but the last lines is pure: times are handed in, as nanoseconds since the epoch.
+Except for the last lines and the workers, the modules are pure: times are arguments, in
+nanoseconds since the epoch.
 """

@@ -1,9 +1,9 @@
-"""Addresses of nodes and pods: no two pods that are there at once have the same one.
+"""IP addresses of nodes and pods: no two existing pods have the same address.
 
-A node gets an address in 172.16.0.0/12 when it registers, unless its status says another. Its pods
-get theirs from its spec.podCIDR, if it has one, else from blocks of 256 in 10.0.0.0/8 that nodes
-take as they need them; what pods have already, from kubelets before us, is left to them. As with
-the usual network plugins, an address that has become free is used again last.
+A node is assigned an address in 172.16.0.0/12 when it registers, unless its status has another. Its
+pods are assigned addresses from its spec.podCIDR, if it has one, else from blocks of 256 in
+10.0.0.0/8 that nodes allocate as needed; addresses that pods already have, from earlier kubelets,
+are reserved. As with the usual network plugins, a released address is reused last.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _BLOCKS: Final = 2**16
 
 
 class Blocks:
-    """The blocks of 256 addresses that are still to be had, and who has which address already."""
+    """The unallocated blocks of 256 addresses, and the owner of each address in use."""
 
     def __init__(self) -> None:
         self._taken = 0
         self._held: dict[str, str] = {}
 
     def take(self) -> IPv4Network:
-        """Take a block; raises ValueError when none is left."""
+        """Allocate a block. Raise ValueError when none is left."""
         if self._taken == _BLOCKS:
             raise ValueError("there are no more addresses for pods: 10.0.0.0/8 is all given away")
         self._taken += 1
@@ -40,11 +40,11 @@ class Blocks:
         return address not in self._held
 
     def keep(self, uid: str, address: str) -> None:
-        """Note that a pod has an address."""
+        """Reserve the address that a pod has."""
         self._held[address] = uid
 
     def release(self, uid: str, address: str) -> bool:
-        """Note that a pod has its address no more; tells whether it had it."""
+        """Release the address of a pod; return whether the pod had it."""
         if self._held.get(address) != uid:
             return False
         del self._held[address]
@@ -52,7 +52,7 @@ class Blocks:
 
 
 class PodAddresses:
-    """The addresses of one node's pods; ``cidr`` is the node's own range, "" if it has none."""
+    """Allocates the addresses of one node's pods; ``cidr`` is its podCIDR, "" for none."""
 
     def __init__(self, blocks: Blocks, cidr: str) -> None:
         self._blocks = blocks
@@ -60,13 +60,13 @@ class PodAddresses:
         self._free: deque[str] = deque()
 
     def give(self, uid: str) -> str:
-        """Return a pod an address."""
+        """Allocate an address for a pod."""
         address = self._next()
         self._blocks.keep(uid, address)
         return address
 
     def release(self, uid: str, address: str) -> None:
-        """Take back the address of a pod that has ended, if it has one still."""
+        """Release the address of a pod that has ended, if it still has one."""
         if self._blocks.release(uid, address):
             self._free.append(address)
 
@@ -83,24 +83,24 @@ class PodAddresses:
 
 
 class NodeAddresses:
-    """The addresses of all nodes."""
+    """Allocates the addresses of all nodes."""
 
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
         self._numbers = count()
 
     def keep(self, name: str, address: str) -> None:
-        """Note that a node has an address."""
+        """Reserve the address that a node has."""
         self._held[address] = name
 
     def give(self, name: str) -> str:
-        """Return a node an address."""
+        """Allocate an address for a node."""
         address = next(each for each in map(node_address, self._numbers) if each not in self._held)
         self.keep(name, address)
         return address
 
     def release(self, name: str, address: str) -> None:
-        """Note that a node is gone."""
+        """Release the address of a deleted node."""
         if self._held.get(address) == name:
             del self._held[address]
 
@@ -118,6 +118,6 @@ def _range(cidr: str) -> Iterator[IPv4Address]:
 
 
 def _hosts(network: IPv4Network) -> Iterator[IPv4Address]:
-    """Return a range's addresses, but for those of the network, its gateway, and broadcasts."""
+    """Return a range's addresses, except those of the network, its gateway, and broadcasts."""
     first, last = int(network.network_address), int(network.broadcast_address)
     return (IPv4Address(number) for number in range(first + 2, last))

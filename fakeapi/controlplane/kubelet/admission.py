@@ -1,15 +1,15 @@
-"""Whether a node takes a pod that was bound to it.
+"""Pod admission: whether a node admits a pod that was bound to it.
 
-The scheduler has looked at most of this; pods that were bound by others, or in the same moment, are
-found out here. All that is short is listed, and the first of it told:
+The scheduler has checked most of this; pods that were bound by other clients, or concurrently, are
+rejected here. All insufficient resources are found, and the first is reported:
 
     OutOfcpu      Node didn't have enough resource: cpu, requested: 500, used: 3800, capacity: 4000
     OutOfpods     Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110
     NodeAffinity  Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector
     NodePorts, NodeName, TaintToleration (of NoExecute taints)
 
-A critical pod that is refused for lack of resources alone is let in at the cost of others
-(:mod:`fakeapi.controlplane.kubelet.preemption`).
+A critical pod that fails only for insufficient resources preempts other pods (critical pod
+admission).
 
 Sources: pkg/kubelet/lifecycle/predicate.go, AdmissionCheck in pkg/scheduler/eventhandlers.go.
 """
@@ -35,7 +35,7 @@ _OS_LABEL = "kubernetes.io/os"
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a pod is not let in: the reason of its status, and what follows "Pod was rejected: "."""
+    """The rejection of a pod: its status reason, and the message after "Pod was rejected: "."""
 
     reason: str
     message: str
@@ -43,7 +43,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A pod is let in, once the pods with the UIDs ``victims`` are gone."""
+    """The admission of a pod, once the pods with the UIDs ``victims`` have ended."""
 
     victims: tuple[str, ...] = ()
 
@@ -51,7 +51,7 @@ class Admission:
 def admit(
     pod: Pod, tenant: Tenant, node: Node, room: Room, release: Release
 ) -> Admission | Rejection:
-    """Decide about a pod that was bound to ``node``, beside those in ``room``."""
+    """Return whether ``node`` admits a pod, beside the pods that it has admitted before."""
     if pod.labels.get(_OS_LABEL, "linux") != "linux":
         return Rejection(
             "PodOSSelectorNodeLabelDoesNotMatch",

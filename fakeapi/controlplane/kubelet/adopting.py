@@ -1,7 +1,7 @@
-"""Taking over a pod that has lived before: after a restart of the kubelet, in a fork, from a dump.
+"""Restoring a pod that was admitted before: after a restart of the kubelet, in a fork, from a dump.
 
-What its status says is taken for what is. A container that was started by a kubelet of ours (its ID
-tells) goes on in its script where it was; others begin theirs now.
+The pod's status is taken as its state. A container that was started by a simulated kubelet (by its
+ID) continues in its script where it was; other containers begin their scripts now.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fakeapi.controlplane.kubelet.shapes import ContainerStatus, Pod, Terminated
 
 
 def adopt(pod: Pod, script: PodScript, now: int) -> PodLife:
-    """Return the life of a pod that has a start time, or runs."""
+    """Restore the lifecycle of a pod that has a start time, or is running."""
     admitted = moment(pod.status.start_time) or now
     life = PodLife.admit(pod, script, min(admitted, now))
     listed = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
@@ -53,7 +53,7 @@ def _take_over(container: ContainerLife, status: ContainerStatus, now: int) -> N
 
 
 def _suppose(container: ContainerLife, admitted: int, now: int) -> None:
-    """Suppose of a running pod's container of which nothing is said that it is as it should be."""
+    """Assume that a running pod's container without a status is running, or has completed."""
     if container.role is Role.INIT:
         container.state = Exited(0, "Completed", admitted, admitted, container.id)
     else:

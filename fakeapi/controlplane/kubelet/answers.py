@@ -1,11 +1,11 @@
-"""What a kubelet answers to those who ask it through the API server's node proxy.
+"""The HTTP API of a hollow kubelet, through the API server's node proxy.
 
-    /stats/summary      what it measures (``?only_cpu_and_memory=true``: without disks)
-    /metrics/resource   the part of it that a metrics server reads
-    /configz            its configuration, as far as it is about eviction and heartbeats
+    /stats/summary      statistics (``?only_cpu_and_memory=true``: without disks)
+    /metrics/resource   the part of them that a metrics server reads
+    /configz            the configuration, as far as it is about eviction and heartbeats
     /healthz            ok
 
-A silent node answers nothing.
+A silent node does not respond.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ SILENCE: Final = NodeAnswer(0, TEXT, b"")
 
 
 class Answers:
-    """Answers for the nodes of a fleet."""
+    """Responds to requests for the hollow nodes."""
 
     def __init__(self, fleet: Fleet, clock: Clock) -> None:
         self._fleet = fleet
         self._clock = clock
 
     def answer(self, node: str, path: str, query: Mapping[str, str]) -> NodeAnswer | None:
-        """Return what a node answers to a GET."""
+        """Return the response of a node to a GET; None if its kubelet is not simulated."""
         host, now = self._fleet.hosts.get(node), self._clock.now_ns()
         if host is None:
             return None

@@ -1,7 +1,7 @@
-"""How long a container waits before it is started again, or its image is pulled again.
+"""The backoff of container restarts and image pulls.
 
-The first failure costs nothing; then 10 s, 20 s, … at most 5 min, counted from the failure. A
-container that has not failed for ten minutes begins anew.
+The first failure has no delay; then 10 s, 20 s, … at most 5 min, counted from the failure. The
+backoff is reset when a container has not failed for ten minutes.
 
     runs     5 s      5 s      5 s      11 min    5 s
     waits        0 s      10 s     20 s       0 s      10 s
@@ -24,17 +24,17 @@ FORGOTTEN_AFTER: Final = 2 * LONGEST
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The delay that the next failure costs, set at ``since``; 0: there was no failure."""
+    """The delay after the next failure, set at ``since``; 0 before the first failure."""
 
     delay: int = 0
     since: int = 0
 
     def retry_at(self, failed: int) -> int:
-        """Return when to try again after a failure."""
+        """Return the time of the retry after a failure."""
         return failed if self._forgotten(failed) else failed + self.delay
 
     def after(self, failed: int, now: int) -> Backoff:
-        """Return the backoff once it is tried again, ``now``."""
+        """Return the backoff after a retry at ``now``."""
         if self._forgotten(failed):
             return Backoff(FIRST, now)
         return Backoff(min(2 * self.delay, LONGEST), now)

@@ -1,8 +1,8 @@
-"""One container's life: the state that it is in, and what will happen to it next.
+"""The lifecycle of one container: its state and its next transition.
 
-A container waits, runs, and has exited; its script says when it exits by itself. Memory beyond its
-limit kills it at once. One that is told to stop does so after its preStop hook and as its script
-says, and is killed (137) if that takes longer than it is given.
+A container is waiting, running, or terminated; its script determines when it exits by itself. Usage
+of memory above its limit kills it at once. After a stop request it exits after its preStop hook and
+its script's delay, and is killed (137) at the end of its grace period.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KILLED: Final = 137
 
 
 class Role(Enum):
-    """What a container is for in its pod."""
+    """The role of a container in its pod."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -33,7 +33,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """It has not been started, or its image cannot be had."""
+    """The container has not been started, or its image cannot be pulled."""
 
     reason: str
     message: str = ""
@@ -41,14 +41,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """It runs since some time."""
+    """The container has been running since some time."""
 
     since: int
 
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """It has run, from ``began`` to ``ended`` (0: that is not known), as the container ``id``."""
+    """The container ran from ``began`` to ``ended`` (0: unknown), as the container ``id``."""
 
     code: int
     reason: str
@@ -74,8 +74,8 @@ LOST: Final = Exited(
 class ContainerLife:
     """A container; times are nanoseconds.
 
-    ``last`` is how it ended before, ``origin`` when its run's stages began, ``stop`` when it will
-    have stopped (with which code), ``retry`` when it is to be started again, or its image pulled.
+    ``last`` is its previous termination, ``origin`` the start of its run's stages, ``stop`` the
+    time and the code of its requested end, ``retry`` the time of its next start or image pull.
     """
 
     spec: Container
@@ -93,27 +93,27 @@ class ContainerLife:
 
     @property
     def id(self) -> str:
-        """Its container's ID; another one after each restart."""
+        """The container ID; it changes with each restart."""
         digest = sha256(f"{self.uid}/{self.spec.name}/{self.restarts}".encode())
         return f"containerd://{digest.hexdigest()}"
 
     @property
     def run(self) -> Run:
-        """What it does in this run."""
+        """The script's current run."""
         return self.script.run(self.restarts)
 
     @property
     def succeeded(self) -> bool:
-        """Whether it has ended well."""
+        """Whether it has terminated with exit code 0."""
         return isinstance(self.state, Exited) and self.state.code == 0
 
     @property
     def ever_started(self) -> bool:
-        """Whether it runs or has run."""
+        """Whether it is running or has run."""
         return not isinstance(self.state, Waiting) or self.last is not None
 
     def start(self, now: int) -> None:
-        """Start it, or start it again."""
+        """Start or restart the container."""
         if isinstance(self.state, Exited):
             self.last = self.state
             self.restarts += 1
@@ -122,7 +122,7 @@ class ContainerLife:
         self.stop = self.retry = None
 
     def pull_fails(self, now: int) -> bool:
-        """Return whether its image cannot be had now; if not, it will be tried again later."""
+        """Return whether an image pull fails now; if so, schedule the next one."""
         if self.ever_started or self.failed_pulls >= self.script.failed_pulls:
             return False
         self.failed_pulls += 1
@@ -135,7 +135,7 @@ class ContainerLife:
         return True
 
     def tell_to_stop(self, now: int, deadline: int) -> None:
-        """Have a running container stop; an earlier deadline than the one it has counts."""
+        """Request a running container to stop; of several deadlines the earliest counts."""
         hook = self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
         waits = hook.sleep.seconds * SECOND if hook and hook.sleep else 0
         done = now + waits + self.script.stop.after
@@ -150,7 +150,7 @@ class ContainerLife:
         return min(ends, key=_after, default=None)
 
     def exit(self, how: Exit) -> None:
-        """Have a running container exit, at ``how.after``."""
+        """Terminate a running container at ``how.after``."""
         assert isinstance(self.state, Running)
         reason = how.reason or ("Error" if how.code else "Completed")
         began = self.state.since
@@ -158,7 +158,7 @@ class ContainerLife:
         self.stop = None
 
     def next_moment(self, now: int) -> int | None:
-        """Return when something happens to a running container next, or shows, after ``now``."""
+        """Return when a running container, or its status, changes next after ``now``."""
         if not isinstance(self.state, Running):
             return None
         since, end = self.state.since, self.next_end()
@@ -171,7 +171,7 @@ class ContainerLife:
 
     @property
     def startup(self) -> int:
-        """How long it takes to start up."""
+        """The time until it has started up."""
         probe = self.spec.startup_probe
         return probe.initial_delay_seconds * SECOND if probe else 0
 
@@ -180,7 +180,7 @@ class ContainerLife:
         return isinstance(self.state, Running) and now >= self.state.since + self.startup
 
     def ready(self, now: int) -> bool:
-        """Return whether it is ready; an init container is when it has ended well."""
+        """Return whether it is ready; an init container is ready when it has succeeded."""
         if self.role is Role.INIT:
             return self.succeeded
         if not isinstance(self.state, Running) or not self.started(now):
@@ -191,7 +191,7 @@ class ContainerLife:
         return now >= self.state.since + self._probed_after() if said is None else said
 
     def use(self, name: str, now: int) -> int:
-        """Return how much it uses of one of AMOUNTS."""
+        """Return its usage of one of AMOUNTS."""
         if isinstance(self.state, Waiting):
             return 0
         if isinstance(self.state, Exited):
@@ -199,7 +199,7 @@ class ContainerLife:
         return self.curve(name).at(now - self.origin)
 
     def curve(self, name: str) -> Curve:
-        """Return the curve of what it uses in this run, from ``origin`` on."""
+        """Return the curve of its usage in this run, from ``origin`` on."""
         return curve_of(name, usual(name, self.spec.resources), self.run.steps)
 
     def _probed_after(self) -> int:

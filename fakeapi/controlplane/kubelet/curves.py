@@ -1,14 +1,14 @@
-"""Curves: amounts over time, as a script draws them.
+"""Usage curves: amounts over time, as scripts define them.
 
-A curve goes from point to point in straight lines, and stays where its last point is. A step up is
-two points at one time, of which the second counts:
+A curve connects points by straight lines, and is constant after its last point. A step up is two
+points at one time, of which the second counts:
 
     stage  memory   over      points (s, Mi)                 amount
     0 s    100Mi              (0, 100)                       100 until 10 s
     10 s   300Mi    20 s      (10, 100) (30, 300)            200 at 20 s, 300 from 30 s on
     40 s   50Mi               (40, 300) (40, 50)             50 from 40 s on
 
-Times are nanoseconds from the curve's beginning, amounts whole numbers.
+Times are nanoseconds from the start of the curve, amounts are integers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From ``at`` on, go to ``amount`` in ``over`` nanoseconds."""
+    """A change to ``amount``, from ``at`` on, over ``over`` nanoseconds."""
 
     at: int
     amount: int
@@ -34,7 +34,7 @@ class Curve:
     points: tuple[tuple[int, int], ...]
 
     def at(self, offset: int) -> int:
-        """Return the amount at a time; before the first point it is that of the first."""
+        """Return the amount at a time; before the first point, the amount of the first."""
         index = bisect_right(self.points, offset, key=_time)
         if index == 0:
             return self.points[0][1]
@@ -46,31 +46,31 @@ class Curve:
 
     @property
     def settled_at(self) -> int:
-        """When it stops changing."""
+        """The time of the last change."""
         return self.points[-1][0]
 
     def exceeds(self, limit: int) -> int | None:
-        """Return the first time at which the amount is greater than ``limit``; None for never."""
+        """Return the first time at which the amount exceeds ``limit``; None if it never does."""
         begin, before = self.points[0]
         for end, after in self.points:
             time = end
             if after > limit >= before and end > begin:
                 time = begin - (before - limit - 1) * (end - begin) // (after - before)
-            if after > limit and self.at(time) > limit:  # else it falls at once, at that time
+            if after > limit and self.at(time) > limit:  # otherwise it falls at once, at that time
                 return time
             begin, before = end, after
         return None
 
 
 def constant(amount: int) -> Curve:
-    """Return the curve of an amount that never changes."""
+    """Return a constant curve."""
     return Curve(((0, amount),))
 
 
 def draw(first: int, steps: Iterable[Step]) -> Curve:
     """Return the curve that begins with an amount and takes steps, in the order of their times.
 
-    A step that begins while another is under way ends it.
+    A step that begins during another ends it.
     """
     points = [(0, first)]
     for step in steps:

@@ -1,4 +1,4 @@
-"""Durations as people write them in scripts: ``1m30s``, or a number of seconds."""
+"""Durations in scripts: ``1m30s``, or a number of seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_SECONDS: Final = 10**9
 
 
 def parse_duration(text: str | float) -> int:
-    """Return a duration in nanoseconds. Raises ValueError if it is none, or negative."""
+    """Parse a duration to nanoseconds. Raise ValueError if it is malformed or negative."""
     if isinstance(text, int | float):
         if not 0 <= text <= _MOST_SECONDS:
             raise ValueError(f"expected 0 to {_MOST_SECONDS} seconds, got {text}")

@@ -1,8 +1,8 @@
-"""All nodes and pods that are simulated, as the API server shows them, and what is to be done.
+"""The hollow nodes: all simulated nodes and pods as observed, and their work items.
 
-Every node is taken on, but for those annotated ``kubelet.fakeapi/simulated: "false"``. Pods wait
-until their node is there. What a change asks for is put into a queue, by the name of the node or
-the UID of the pod; the thinking is done when its turn comes.
+Every node is simulated, except those annotated ``kubelet.fakeapi/simulated: "false"``. Pods wait
+until their node is observed. A change adds a work item to a queue, by the name of the node or the
+UID of the pod; the sync of that item makes the decisions.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from policies.model import Node as Facts
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be looked at.
+    """A work item of the kubelet.
 
-    ``pod`` by its UID; ``node`` and ``pressure`` by its name; ``lease`` and ``beat`` by the number
-    of a slot.
+    ``pod`` by its UID; ``node`` and ``pressure`` by the node's name; ``lease`` and ``beat`` by the
+    number of a slot.
     """
 
     what: str
@@ -43,9 +43,9 @@ REGISTER: Final = Work("register")
 
 @dataclass(slots=True)
 class Newcomer:
-    """A pod that has not been admitted yet; ``waits`` are the UIDs of pods that have to go first.
+    """A pod that has not been admitted yet; ``waits`` are the UIDs of its victims.
 
-    ``passed`` tells that it was found to fit once they are gone.
+    ``passed`` is set once it is found to fit without them.
     """
 
     seen: Seen[Pod]
@@ -54,10 +54,10 @@ class Newcomer:
 
 
 class Fleet:
-    """The simulated nodes by name, and their pods by UID; work about them goes into ``queue``.
+    """The simulated nodes by name, and their pods by UID; work items are added to ``queue``.
 
-    ``returning`` are the names of nodes that have been deleted: if one is made anew, its pods may
-    still be there.
+    ``deleted_nodes`` are the names of deleted nodes: the pods of a node that is recreated may
+    still exist.
     """
 
     def __init__(self, playbook: Playbook, clock: Clock, queue: WorkQueue[Work]) -> None:
@@ -77,7 +77,7 @@ class Fleet:
         self._addresses = NodeAddresses()
 
     def node_script(self, node: Node) -> NodeScript:
-        """Return a node's script; one that is wrong counts as none."""
+        """Return a node's script; ignore an invalid annotation."""
         own = (node.metadata.annotations or {}).get(SCRIPT)
         if own is not None:
             try:
@@ -87,7 +87,7 @@ class Fleet:
         return self.playbook.for_node(node.metadata.name, node.metadata.labels)
 
     def pod_script(self, pod: Pod) -> PodScript:
-        """Return a pod's script; one that is wrong counts as none."""
+        """Return a pod's script; ignore an invalid annotation."""
         meta = pod.metadata
         own = (meta.annotations or {}).get(SCRIPT)
         if own is not None:
@@ -98,7 +98,7 @@ class Fleet:
         return self.playbook.for_pod(meta.name, meta.namespace, pod.spec.node_name, meta.labels)
 
     def see_node(self, seen: Seen[Node]) -> None:
-        """Take a node on, or take over what has changed of it, unless something newer is known."""
+        """Add or update an observed node, unless a newer version is known."""
         node = seen.object
         name, meta = node.metadata.name, node.metadata
         host = self.hosts.get(name)
@@ -114,7 +114,7 @@ class Fleet:
             self.take_over_node(host, seen)
 
     def take_over_node(self, host: Host, seen: Seen[Node]) -> None:
-        """Take over a newer state of a node; whatever others have written asks for a look at it."""
+        """Update a node to a newer version; enqueue it, as other clients may have written it."""
         meta = seen.object.metadata
         if meta.uid != host.node.metadata.uid or _version(meta) <= host.version:
             return
@@ -126,42 +126,42 @@ class Fleet:
         self.add(Work("node", host.name))
 
     def turn_back_node(self, meta: Meta) -> None:
-        """Forget what is known of a node if it is older than that: it registers anew."""
+        """Reset a node whose known version is newer than this one: it registers again."""
         host = self.hosts.get(meta.name)
         if host is not None and _version(meta) < host.version:
             host.version = 0
             host.held = {}
 
     def turn_back_pod(self, meta: Meta) -> None:
-        """Forget what is known of a pod if it is older than that: it is written again."""
+        """Reset a pod whose known version is newer than this one: its status is written again."""
         _, guest = self.guests.get(meta.uid, (None, None))
         if guest is not None and _version(meta) < guest.version:
             guest.version = guest.shown = 0
             guest.left = False
 
     def look_for_pressure(self, host: Host, guest: Guest | None = None) -> None:
-        """Have a node's kubelet look at what is used in its next round; of a pod, or all."""
+        """Enqueue a round of a node's eviction manager, after a change of a pod's usage, or all."""
         now = self._clock.now_ns()
         host.note_unrest(now, guest)
         left = INTERVAL_NS - (now - host.began) % INTERVAL_NS
         self._queue.add_after(Work("pressure", host.name), left / SECOND)
 
     def settle_down(self, host: Host) -> None:
-        """Return a node an address, unless it has one: by now all are known that others have."""
+        """Allocate an address for a node without one, once all other addresses are known."""
         host.address = host.address or self._addresses.give(host.name)
 
     def speaks(self, name: str) -> bool:
-        """Return whether a node's kubelet says anything now."""
+        """Return whether a node's kubelet is not silent now."""
         host = self.hosts.get(name)
         return host is not None and not host.silent(self._clock.now_ns())
 
     def look_at_pods(self, host: Host) -> None:
-        """Have all pods of a node looked at."""
+        """Enqueue all pods of a node."""
         for uid in (*host.guests, *host.waiting):
             self.add(Work("pod", uid))
 
     def lose_node(self, name: str) -> None:
-        """Dismiss the kubelet of a node that has been deleted; nothing is said of its pods."""
+        """Remove a deleted node; its pods are kept."""
         host = self.hosts.pop(name, None)
         if host is None:
             return
@@ -174,7 +174,7 @@ class Fleet:
         self.add(Work("node", name))
 
     def see_pod(self, seen: Seen[Pod]) -> None:
-        """Take a pod in, or take over what has changed of it, unless something newer is known."""
+        """Add or update an observed pod, unless a newer version is known."""
         pod = seen.object
         uid, name = pod.metadata.uid, pod.spec.node_name
         known = self.guests.get(uid)
@@ -194,7 +194,7 @@ class Fleet:
             self.add(Work("pod", uid))
 
     def take_over_pod(self, host: Host, guest: Guest, seen: Seen[Pod]) -> None:
-        """Take over a newer state of a pod; whatever others have written asks for a look at it."""
+        """Update a pod to a newer version; enqueue it, as other clients may have written it."""
         pod = seen.object
         if _version(pod.metadata) <= guest.version:
             return
@@ -211,7 +211,7 @@ class Fleet:
         self.add(Work("pod", pod.metadata.uid))
 
     def lose_pod(self, pod: Pod) -> None:
-        """Forget a pod that is no more."""
+        """Remove a deleted pod."""
         uid = pod.metadata.uid
         self.turn_away(pod)
         self._strays.get(pod.spec.node_name, {}).pop(uid, None)
@@ -226,33 +226,33 @@ class Fleet:
         self.make_way(uid)
 
     def turn_away(self, pod: Pod) -> None:
-        """Forget that a pod wants to be let in."""
+        """Remove a pod from those that wait for admission."""
         uid = pod.metadata.uid
         if self.newcomers.pop(uid, None) is not None:
             self.hosts[pod.spec.node_name].waiting.pop(uid, None)
 
     def wait_for(self, newcomer: Newcomer, victims: Collection[str]) -> None:
-        """Have a pod that fits but for others wait for these to go."""
+        """Let a pod that fits without its victims wait until they have ended."""
         newcomer.passed = True
         newcomer.waits = dict.fromkeys(victims)
         for uid in victims:
             self._awaited.setdefault(uid, []).append(newcomer)
 
     def make_way(self, uid: str) -> None:
-        """Tell those that wait for a pod to go that it has gone."""
+        """Enqueue the pods that waited for the end of a pod."""
         for newcomer in self._awaited.pop(uid, ()):
             newcomer.waits.pop(uid, None)
             if not newcomer.waits:
                 self.add(Work("pod", newcomer.seen.object.metadata.uid))
 
     def known_pods(self) -> Iterator[Pod]:
-        """List all pods that are known, wherever they are."""
+        """List all known pods, admitted or not."""
         yield from (guest.pod for _, guest in self.guests.values())
         yield from (newcomer.seen.object for newcomer in self.newcomers.values())
         yield from (seen.object for strays in self._strays.values() for seen in strays.values())
 
     def settle_in(self, host: Host, guest: Guest) -> None:
-        """Note that a pod has been admitted."""
+        """Record that a pod has been admitted."""
         uid = guest.pod.metadata.uid
         self.turn_away(guest.pod)
         self.guests[uid] = host, guest
@@ -279,19 +279,19 @@ class Fleet:
             self.see_pod(stray)
 
     def _keep_address(self, pod: Pod) -> None:
-        """Note the address that a pod has from a kubelet before us."""
+        """Reserve the address that a pod has from an earlier kubelet."""
         if pod.status.pod_ip and not pod.spec.host_network:
             self._blocks.keep(pod.metadata.uid, pod.status.pod_ip)
 
 
 class NodeSink:
-    """Where the copy of the nodes is kept: what an informer tells goes to the fleet."""
+    """The reflector's store of nodes, which forwards them to the hollow nodes."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
 
     def replace(self, items: Sequence[Seen[Node]]) -> None:
-        """Take over the whole state."""
+        """Replace all nodes."""
         present = {each.object.metadata.name for each in items}
         for name in [name for name in self._fleet.hosts if name not in present]:
             self._fleet.lose_node(name)
@@ -300,22 +300,22 @@ class NodeSink:
             self._fleet.see_node(each)
 
     def upsert(self, item: Seen[Node]) -> None:
-        """Take over a node."""
+        """Add or update a node."""
         self._fleet.see_node(item)
 
     def remove(self, item: Seen[Node]) -> None:
-        """Forget a node."""
+        """Remove a node."""
         self._fleet.lose_node(item.object.metadata.name)
 
 
 class PodSink:
-    """Where the copy of the pods is kept: what an informer tells goes to the fleet."""
+    """The reflector's store of pods, which forwards them to the hollow nodes."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
 
     def replace(self, items: Sequence[Seen[Pod]]) -> None:
-        """Take over the whole state."""
+        """Replace all pods."""
         present = {each.object.metadata.uid for each in items}
         for pod in [pod for pod in self._fleet.known_pods() if pod.metadata.uid not in present]:
             self._fleet.lose_pod(pod)
@@ -324,16 +324,16 @@ class PodSink:
             self._fleet.see_pod(each)
 
     def upsert(self, item: Seen[Pod]) -> None:
-        """Take over a pod."""
+        """Add or update a pod."""
         self._fleet.see_pod(item)
 
     def remove(self, item: Seen[Pod]) -> None:
-        """Forget a pod."""
+        """Remove a pod."""
         self._fleet.lose_pod(item.object)
 
 
 def _evicted_by(pod: Pod) -> tuple[object, ...]:
-    """Return what tells whether a pod is another one to eviction than it was."""
+    """Return the fields whose change requires that eviction decodes the pod again."""
     return pod.metadata.generation, pod.metadata.annotations
 
 
@@ -342,7 +342,7 @@ def _version(meta: Meta) -> int:
 
 
 def _facts(seen: Seen[Node]) -> Facts:
-    """Return what admission reads of a node; nothing fits on one that cannot be read."""
+    """Return the node as admission reads it; no pod fits on a malformed one."""
     try:
         return decode_facts(seen.raw)
     except ObjectError:

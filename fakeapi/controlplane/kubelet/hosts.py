@@ -1,6 +1,6 @@
-"""One node: the pods on it, what it says of itself, and what it and they use.
+"""One hollow node: its pods, its status, and the resource usage of both.
 
-A node's own script begins when its kubelet does, or when the script is changed.
+A node's own script begins when its kubelet starts, or when the script changes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from policies.quantity import units
 
 @dataclass(slots=True)
 class Guest:
-    """A pod on a node: its life, what has been written of it, and what it takes.
+    """A pod on a node: its lifecycle, the status that was written, and its allocation.
 
-    ``version`` is the newest that is known of it, ``phase`` the one that was written, and ``shown``
-    the hash of all that was written (0: it is to be written again). ``told`` are the things that
-    events have been written about, ``heeded`` the grace period of the delete that has been heeded,
-    in nanoseconds, ``left`` whether the last delete has been sent, ``cleaned`` whether what was
-    left of its containers has been deleted. ``address`` is the one that it was given; it is told to
-    the end, though somebody else may have it by then. ``evictable`` is what eviction reads of it,
-    once that was asked for, so that a node can evict while the API server is not to be had.
+    ``version`` is its newest known version, ``phase`` the phase that was written, and
+    ``written_hash`` the hash of the status that was written (0: write it again).
+    ``reported_events`` are the keys of the events that were recorded, ``applied_grace`` the grace
+    period of the deletion that was applied, in nanoseconds, ``delete_sent`` whether the final
+    delete was sent, ``cleaned`` whether its dead containers were deleted. ``address`` is the one
+    allocated to it; its status keeps it to the end, though another pod may have it by then.
+    ``evictable`` is the pod as eviction reads it, kept so that a node can evict while the API
+    server is down.
     """
 
     life: PodLife
@@ -51,24 +52,24 @@ class Guest:
 
     @property
     def pod(self) -> Pod:
-        """The pod as it was last seen."""
+        """The pod as it was last observed."""
         return self.life.pod
 
 
 @dataclass(slots=True)
 class Host:
-    """A node whose kubelet is simulated; ``facts`` are what admission reads of it.
+    """A node whose kubelet is simulated.
 
-    ``guests`` are its pods by UID, ``waiting`` the UIDs of those that have not been let in yet.
-    ``pressures`` are the conditions of pressure that it reports, ``held`` all conditions as they
-    were written last (empty: it has not registered), ``version`` the newest that is known of it.
-    ``address`` is "" before it registers, unless it was told.
-    ``quiet`` tells that it has missed something while silent, ``problem`` what is wrong with its
-    script.
+    ``model`` is the node as admission reads it. ``pods`` are those it has admitted, by UID,
+    ``waiting`` the UIDs of those it has not yet. ``pressures`` are the pressure conditions that it
+    reports, ``written_conditions`` all conditions that were written last (empty before it
+    registers), ``version`` is its newest known version. ``address`` is "" before it
+    registers, unless its status has one. ``missed_events`` is set when it misses something while
+    silent, ``problem`` is the error of its script.
 
-    ``eviction`` is what its kubelet remembers of pressure, ``restless_until`` when what it and its
-    pods use will have come to rest, ``evicting`` the UIDs of pods that it evicts, and since when,
-    ``cleared`` how many bytes of images it has deleted.
+    ``eviction`` is the state of its eviction manager, ``usage_changes_until`` the time when its
+    usage and that of its pods is constant, ``evicting`` the UIDs of pods that it evicts, and since
+    when, ``deleted_image_bytes`` the size of the images that it has deleted.
     """
 
     node: Node
@@ -96,31 +97,31 @@ class Host:
         return self.node.metadata.name
 
     def play(self, script: NodeScript, now: int) -> None:
-        """Have it play a script from now on."""
+        """Start a script now."""
         self.script, self.began = script, now
 
     def silent(self, now: int) -> bool:
-        """Return whether its kubelet says nothing, and hears nothing."""
+        """Return whether its kubelet is silent: it sends and receives nothing."""
         return holds(self.script.silence, now - self.began) is True
 
     def falls_silent(self, now: int) -> bool:
-        """Return whether it is silent; if so, note that it misses something."""
+        """Return whether it is silent; if so, record that it misses something."""
         silent = self.silent(now)
         self.quiet = self.quiet or silent
         return silent
 
     def ready(self, now: int) -> bool:
-        """Return whether it says that it is ready."""
+        """Return whether its kubelet reports it as ready."""
         return holds(self.script.readiness, now - self.began) is not False
 
     def next_turn(self, now: int) -> int | None:
-        """Return when it falls silent, speaks again, or changes its mind about being ready."""
+        """Return the time of its script's next change of silence or readiness."""
         turns = (self.script.silence, self.script.readiness)
         found = [t for each in turns if (t := next_turn(each, now - self.began)) is not None]
         return self.began + min(found) if found else None
 
     def place(self, guest: Guest) -> Place:
-        """Return where a pod is; it has an address once its containers may be started."""
+        """Return the IPs of a pod; it is assigned one once its sandbox is ready."""
         if guest.pod.spec.host_network:
             return Place(self.address, self.address)
         if guest.life.sandbox and not guest.address:
@@ -128,12 +129,12 @@ class Host:
         return Place(self.address, guest.address)
 
     def use(self, name: str, now: int) -> int:
-        """Return how much the node itself uses of something, beside its pods."""
+        """Return the node's own usage of a resource, without its pods."""
         used = curve_of(name, NODE[name], self.script.steps).at(now - self.began)
         return max(0, used - self.cleared) if name == "images" else used
 
     def clean_up(self, reclaim: Reclaim, now: int) -> None:
-        """Delete what nobody uses: what is left of pods that have ended, or images."""
+        """Reclaim node-level resources: delete dead containers or unused images."""
         if reclaim is Reclaim.CONTAINERS:
             for guest in self.guests.values():
                 guest.cleaned = guest.cleaned or guest.life.ended is not None
@@ -141,7 +142,7 @@ class Host:
             self.cleared += max(0, self.use("images", now) - NODE["images"])
 
     def note_unrest(self, now: int, guest: Guest | None = None) -> None:
-        """Note that what is used has changed, and until when it goes on changing."""
+        """Record that usage has changed, and until when it goes on changing."""
         moments = [now, *([] if guest is None else map(_settles, guest.life.containers))]
         if guest is None:
             moments.append(self.began + _last_step(self.script.steps))
@@ -153,7 +154,7 @@ class Host:
 
 
 def _settles(container: ContainerLife) -> int:
-    """Return when what a running container uses stops changing."""
+    """Return the time when a running container's usage is constant."""
     if not isinstance(container.state, Running):
         return 0
     run = container.run
@@ -165,12 +166,12 @@ def _last_step(steps: Steps) -> int:
 
 
 def pods_use(guests: Iterable[Guest], name: str, now: int) -> int:
-    """Add up what pods use of something."""
+    """Return the sum of the pods' usage of a resource."""
     return sum(each.use(name, now) for guest in guests for each in guest.life.containers)
 
 
 def volumes_use(guest: Guest, now: int) -> Mapping[str, int]:
-    """Return what is in a pod's volumes, in bytes."""
+    """Return the usage of a pod's volumes, in bytes."""
     used: dict[str, int] = {}
     for container in guest.life.containers:
         for name, steps in container.run.volumes.items():

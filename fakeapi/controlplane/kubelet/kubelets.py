@@ -1,10 +1,10 @@
-"""The part ``kubelet``: the kubelets of all nodes, in one process.
+"""The component ``kubelet``: the hollow kubelets of all nodes, in one process.
 
-    nodes, pods  ──watches──>  fleet  ──work──>  queue  ──one at a time──>  client
+    nodes, pods  ──watches──>  hollow nodes  ──items──>  queue  ──one at a time──>  client
 
-Nothing is done by the clock but what must be: a pod's next moment, the slots of leases and
-heartbeats. So thousands of nodes cost what happens on them. All time is the queue's: paused, no
-kubelet says a word, and their nodes fall silent.
+Only what must happen at a time uses a timer: a pod's next transition, the slots of leases and
+heartbeats. So thousands of nodes cost what happens on them. All work runs through the queue: while
+it is paused, no kubelet writes anything, and the nodes become silent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BOUND: Final = Selection(field_selector="spec.nodeName!=")
 
 
 class Kubelets:
-    """The part ``kubelet``."""
+    """The component ``kubelet``."""
 
     def __init__(self, setting: Setting, outfit: Outfit = NO_OUTFIT) -> None:
         self._setting = setting
@@ -61,7 +61,7 @@ class Kubelets:
         self.controller = Controller("kubelet", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Look after all nodes until cancelled."""
+        """Run the kubelets of all nodes until cancelled."""
         answers = Answers(self._fleet, self._setting.clock)
         leave = self._outfit.attend(answers.answer)
         nodes = self._informer(NODES, decode_node, self._fleet.nodes)
@@ -104,7 +104,7 @@ class Kubelets:
         return None
 
     async def _look_at(self, name: str) -> float | None:
-        """Look at a node, and see that it shows life, or does not any more."""
+        """Sync a node, and start or stop its heartbeats."""
         again = await self._nodes.sync(name)
         host = self._fleet.hosts.get(name)
         if host is None:

@@ -1,8 +1,8 @@
-"""Leases: how kubelets show every ten seconds that they are alive.
+"""Node leases, which kubelets renew every ten seconds as a heartbeat.
 
-What is sent is what the server answered last time, with a new time in it, so that nothing is read
-or encoded again; many are under way together. A lease that somebody else has changed, or deleted,
-is looked up, or made anew.
+A renewal sends the server's last response with a new time in it, so that nothing is read or encoded
+again; many renewals run concurrently. A lease that another client has changed or deleted is read
+again, or recreated.
 
 Source: k8s.io/component-helpers/apimachinery/lease/controller.go, pkg/kubelet/util/nodelease.go.
 """
@@ -34,7 +34,7 @@ _WIDTH: Final = len("2026-01-01T00:00:00.000000Z")
 
 @dataclass(slots=True)
 class _Lease:
-    """A node's lease: where it is, whose, and what the server said of it last (b"": nothing)."""
+    """A node's lease: its path, its node's UID, and the server's last response (b"" for none)."""
 
     path: ObjectPath
     uid: str
@@ -42,7 +42,7 @@ class _Lease:
 
 
 class Leases:
-    """The leases of nodes; ``speaks`` tells whether a node's kubelet says anything now."""
+    """The leases of nodes; ``speaks`` returns whether a node's kubelet is not silent."""
 
     def __init__(self, client: Client, clock: Clock, speaks: Callable[[str], bool]) -> None:
         self._client = client
@@ -51,15 +51,15 @@ class Leases:
         self._leases: dict[str, _Lease] = {}
 
     def add(self, node: str, uid: str) -> None:
-        """Keep a node's lease from now on."""
+        """Renew a node's lease from now on."""
         self._leases[node] = _Lease(LEASES.object(node, NAMESPACE), uid)
 
     def drop(self, node: str) -> None:
-        """Keep a node's lease no more."""
+        """Stop renewing a node's lease."""
         self._leases.pop(node, None)
 
     async def renew(self, nodes: Sequence[str]) -> None:
-        """Renew the leases of some nodes, several of them at a time."""
+        """Renew the leases of some nodes, several of them concurrently."""
         left = iter(nodes)
         await asyncio.gather(*(self._renew_all(left) for _ in nodes[:_TOGETHER]))
 
@@ -76,10 +76,10 @@ class Leases:
                 if await self._write(node, lease):
                     return
         except (ApiError, MalformedError, TransportError):
-            lease.known = b""  # it is looked up next time
+            lease.known = b""  # it is read again at the next renewal
 
     async def _write(self, node: str, lease: _Lease) -> bool:
-        """Renew a lease, or make it; tells whether nobody else has meddled with it."""
+        """Renew or create a lease; return False if another client has changed it."""
         lease.known = lease.known or await self._look_up(lease)
         try:
             if lease.known:
@@ -96,7 +96,7 @@ class Leases:
         return True
 
     async def _look_up(self, lease: _Lease) -> bytes:
-        """Return the lease as it is; b"" if there is none."""
+        """Return the current lease; b"" if there is none."""
         try:
             return await self._client.get(lease.path, _bytes)
         except ApiError as error:
@@ -105,12 +105,12 @@ class Leases:
             raise
 
     def _renewed(self, known: bytes, node: str) -> bytes:
-        """Return a lease with the time that it is now in place of the one it was."""
+        """Return a lease with the current time as its renewTime."""
         begin = known.rfind(_RENEWED) + len(_RENEWED)
         end = begin + _WIDTH
         if _RENEWED in known and known[end : end + 1] == b'"':
             return b"".join((known[:begin], self._now(), known[end:]))
-        lease = msgspec.json.decode(known)  # not as a kubelet writes it
+        lease = msgspec.json.decode(known)  # not in the format of a kubelet
         lease["spec"] = {**(lease.get("spec") or {}), **self._spec(node)}
         return msgspec.json.encode(lease)
 

@@ -1,15 +1,15 @@
-"""One pod's life, from its admission until nothing of it runs any more.
+"""The lifecycle of one pod, from its admission until its last container has terminated.
 
     admitted ── start ──> init containers, one after another ──> all others, together ──> ended
                               │                                      │
-                              └── restarted as the policy says, with growing delays ──┘
+                              └── restarted by the restart policy, with backoff ─────────┘
 
-Whoever ends a pod (a delete, an eviction, its deadline, a critical pod) gives it a grace period:
-its containers are told to stop, sidecars when all others have, and are killed when it is over. The
-earliest of several deadlines counts.
+A termination (by a delete, an eviction, the active deadline, a critical pod) has a grace period:
+the containers are requested to stop, sidecars after all others, and are killed at its end. Of
+several deadlines the earliest counts.
 
-A life is moved on by :meth:`PodLife.advance`, which lets everything happen that is due, each at its
-own time; so a kubelet that was away finds what has happened meanwhile.
+:meth:`PodLifecycle.advance` processes every transition that is due, each at its own time; so a
+kubelet that was down catches up with what has happened meanwhile.
 
 Sources: computePodActions in pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncTerminatingPod in
 pkg/kubelet/kubelet.go, calculateEffectiveGracePeriod in pkg/kubelet/pod_workers.go, TerminatePod in
@@ -41,10 +41,10 @@ _OVERDUE: Final = "Pod was active on the node longer than the specified deadline
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why and until when a pod ends: told at ``at``, killed at ``deadline``.
+    """The termination of a pod: requested at ``at``, with kill at ``deadline``.
 
-    ``reason`` and ``message`` become those of its status, if there are any; ``disruption`` is the
-    message of its condition DisruptionTarget, "" for none.
+    ``reason`` and ``message`` become those of its status, if set; ``disruption`` is the message of
+    its condition DisruptionTarget, "" for none.
     """
 
     at: int
@@ -56,10 +56,10 @@ class Ending:
 
 @dataclass(slots=True)
 class PodLife:
-    """A pod that was admitted at ``admitted``; ``ended`` is when all of it had stopped.
+    """A pod that was admitted at ``admitted``; ``ended`` is when all containers had stopped.
 
-    ``sandbox`` tells that its containers may be started, ``initialized`` that its init containers
-    are done with. Everything up to ``seen`` has happened.
+    ``sandbox`` is set once its containers may be started, ``initialized`` once its init containers
+    have completed. Transitions up to ``advanced_to`` are processed.
     """
 
     pod: Pod
@@ -75,7 +75,7 @@ class PodLife:
 
     @classmethod
     def admit(cls, pod: Pod, script: PodScript, now: int) -> PodLife:
-        """Begin the life of a pod that has just been admitted."""
+        """Return the lifecycle of a pod that has just been admitted."""
         spec, uid = pod.spec, pod.metadata.uid
         inits = tuple(
             _container(each, Role.SIDECAR if each.restart_policy == "Always" else Role.INIT, uid)
@@ -96,12 +96,12 @@ class PodLife:
 
     @property
     def grace(self) -> int:
-        """How long it is given to end where nobody says so, in nanoseconds."""
+        """The pod's own termination grace period, in nanoseconds."""
         seconds = self.pod.spec.termination_grace_period_seconds
         return SECOND * max(0, DEFAULT_GRACE_SECONDS if seconds is None else seconds)
 
     def play(self, script: PodScript, now: int) -> None:
-        """Have it play a script from now on."""
+        """Start a script now."""
         self.script = script
         for container in self.containers:
             ends = container.role is Role.INIT
@@ -109,15 +109,15 @@ class PodLife:
             container.origin = now
 
     def advance(self, now: int) -> None:
-        """Let everything happen that is due."""
+        """Process every transition that is due."""
         while (moment := self.next_event()) is not None and moment <= now:
             self._happen(moment)
         self.seen = max(self.seen, now)
 
     def end(self, ending: Ending) -> None:
-        """Tell it to end; if it has been told before, the earlier deadline counts.
+        """Terminate the pod; if it already terminates, the earlier deadline counts.
 
-        A second is the least that it is given.
+        The minimum grace period is one second.
         """
         if self.ended is not None:
             return
@@ -129,7 +129,7 @@ class PodLife:
         self._wind_down(max(ending.at, self.admitted))
 
     def next_event(self) -> int | None:
-        """Return when something happens to it next."""
+        """Return the time of its next transition."""
         if self.ended is not None:
             return None
         moments = [m for each in self.containers if (m := self._event_of(each)) is not None]
@@ -141,7 +141,7 @@ class PodLife:
         return min(moments, default=None)
 
     def next_moment(self, now: int) -> int | None:
-        """Return when something happens to it, or shows, after ``now``."""
+        """Return the time of its next transition, or change of its status, after ``now``."""
         if self.ended is not None:
             return None
         shown = (each.next_moment(now) for each in self.containers)
@@ -158,7 +158,7 @@ class PodLife:
         return None if seconds is None else self.admitted + seconds * SECOND
 
     def _event_of(self, container: ContainerLife) -> int | None:
-        """Return when a container ends, is to be started again, or has started up."""
+        """Return when a container terminates, is to be started again, or has started up."""
         if not isinstance(container.state, Running):
             return container.retry if self.ending is None else None
         end = container.next_end()
@@ -180,7 +180,7 @@ class PodLife:
         self.settle(moment)
 
     def settle(self, now: int) -> None:
-        """Start what is to run, and end what has nothing to do any more."""
+        """Start the containers that are due, or stop them if the pod terminates."""
         if self.ended is not None:
             return
         if self.ending is not None:
@@ -200,7 +200,7 @@ class PodLife:
             self.end(Ending(now, now + self.grace))
 
     def _initialize(self, now: int) -> bool:
-        """See to the init containers in their order; tells whether they are done with."""
+        """Start the init containers in their order; return whether they have completed."""
         for container in self.inits:
             if container.role is Role.INIT and container.succeeded:
                 continue
@@ -213,7 +213,7 @@ class PodLife:
         return True
 
     def _goes_on(self, container: ContainerLife) -> bool:
-        """Return whether a container runs, or is to be started, or started again."""
+        """Return whether a container runs, or is to be started or restarted."""
         if not isinstance(container.state, Exited):
             return True
         policy = container.spec.restart_policy or self.pod.spec.restart_policy
@@ -222,7 +222,7 @@ class PodLife:
         return policy == "Always" or (policy == "OnFailure" and container.state.code != 0)
 
     def _keep(self, container: ContainerLife, now: int) -> None:
-        """Start a container if it is to be started, and if it is time."""
+        """Start a container if it is to be started and its backoff has passed."""
         if isinstance(container.state, Running) or not self._goes_on(container):
             return
         if isinstance(container.state, Exited) and container.retry is None:
@@ -233,7 +233,7 @@ class PodLife:
                 container.start(now)
 
     def _wind_down(self, now: int) -> None:
-        """Have what still runs stop, sidecars last; when nothing does, the pod has ended."""
+        """Stop the running containers, sidecars last; once none runs, the pod has ended."""
         assert self.ending is not None
         running = [each for each in self.containers if isinstance(each.state, Running)]
         first = [each for each in running if each.role is not Role.SIDECAR] or running
@@ -244,7 +244,7 @@ class PodLife:
             self._write_off()
 
     def _write_off(self) -> None:
-        """Say of containers that have never been started what became of them."""
+        """Set the final state of containers that have never been started."""
         began = [index for index, each in enumerate(self.inits) if each.ever_started]
         lost = [*self.inits[: max([*began, 0]) + 1], *(self.apps if self._had_initialized else ())]
         for container in self.containers:

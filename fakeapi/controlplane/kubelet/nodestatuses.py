@@ -1,7 +1,7 @@
-"""What a kubelet writes about its node: the object when it registers, and the status.
+"""Node registration and node status, as a kubelet writes them.
 
-Every five minutes the times of the conditions are written anew, sooner if anything has changed.
-What a node that was there already says of its capacity stays as it is.
+Every five minutes the heartbeat times of the conditions are written, and on any change at once. The
+capacity of a node that already has one is kept.
 
 Sources: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/nodestatus/setters.go.
 """
@@ -32,7 +32,7 @@ CAPACITY: Final[Mapping[str, str]] = {
     "hugepages-1Gi": "0",
     "hugepages-2Mi": "0",
 }
-"""What a node has of which neither it nor a script says how much."""
+"""The default capacity of a node, where neither its status nor a script defines it."""
 
 PRESSURES: Final = tuple(map(str, (Pressure.MEMORY, Pressure.DISK, Pressure.PID)))
 
@@ -46,11 +46,11 @@ EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
     "PIDPressure": {True: "NodeHasInsufficientPID", False: "NodeHasSufficientPID"},
     "Ready": {True: "NodeReady", False: "NodeNotReady"},
 }
-"""The reasons of the events that tell of conditions."""
+"""The reasons of the events about conditions."""
 
 
 def node_object(registration: Registration, index: int) -> Document:
-    """Return the node that registers itself as the ``index``-th of a registration."""
+    """Return the node object that registers as the ``index``-th of a registration."""
     name = registration.names[index]
     given = {key: values[index % len(values)] for key, values in registration.labels.items()}
     labels = {
@@ -79,7 +79,7 @@ def node_object(registration: Registration, index: int) -> Document:
 
 
 def full_status(node: Node, address: str) -> Document:
-    """Return what a kubelet that starts writes about its node, but for the conditions."""
+    """Return the status that a starting kubelet writes, without the conditions."""
     name, status = node.metadata.name, node.status
     capacity: Amounts = {**CAPACITY, **(status.capacity or {})}
     machine = uuid5(NAMESPACE_DNS, name)
@@ -107,7 +107,7 @@ def full_status(node: Node, address: str) -> Document:
 
 
 def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]:
-    """Return all conditions of a node; ``held`` says of each type whether it is true."""
+    """Return all conditions of a node; ``held`` are their statuses by type."""
     moment, found = rfc3339(now), []
     said = node_conditions([Pressure(each) for each in PRESSURES if held[each]])
     words = {str(each.type): (each.reason, each.message) for each in said}
@@ -132,7 +132,7 @@ def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]
 
 
 def heartbeat(types: Iterable[str], now: int) -> Document:
-    """Return the patch that says of a node's conditions that they still hold."""
+    """Return the patch with new heartbeat times of a node's conditions."""
     moment, listed = rfc3339(now), list(types)
     return {
         "status": {
@@ -143,7 +143,7 @@ def heartbeat(types: Iterable[str], now: int) -> Document:
 
 
 def _left(total: str, reserved: str) -> str:
-    """Subtract a quantity; what is not reserved at all keeps its spelling."""
+    """Subtract a quantity; keep the format of the total if nothing is reserved."""
     kept = amount({"": reserved}, "")
     if not kept:
         return total

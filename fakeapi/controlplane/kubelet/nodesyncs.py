@@ -1,4 +1,4 @@
-"""What is done about one node when its turn comes: it registers, and writes its status."""
+"""The sync of one node: its registration, its status and its events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPES: Final = (*PRESSURES, "Ready")
 
 
 class NodeSyncs:
-    """Looks after the nodes of a fleet; ``recorder`` is None if no events are to be written."""
+    """Syncs hollow nodes; ``recorder`` is None if no events are recorded."""
 
     def __init__(
         self, fleet: Fleet, client: Client, clock: Clock, recorder: EventRecorder | None
@@ -43,7 +43,7 @@ class NodeSyncs:
         self._recorder = recorder
 
     async def register(self) -> None:
-        """Create the nodes that register themselves, unless they are there already."""
+        """Create the node objects of the script, unless they exist."""
         for registration in self._fleet.playbook.register:
             for index in range(len(registration.names)):
                 body = orjson.dumps(node_object(registration, index))
@@ -54,7 +54,7 @@ class NodeSyncs:
                         raise
 
     async def sync(self, name: str) -> float | None:
-        """Do what is to be done about a node; gives seconds after which to look again."""
+        """Sync a node; return the seconds until the next sync."""
         host = self._fleet.hosts.get(name)
         if host is None:
             return None
@@ -72,14 +72,14 @@ class NodeSyncs:
         host, now = self._fleet.hosts.get(name), self._clock.now_ns()
         if host is None or not host.held or host.silent(now):
             return
-        # The next one comes in five minutes; of a node that is gone the watch will tell.
+        # The next heartbeat is in five minutes; the watch reports a deleted node.
         with suppress(ApiError, MalformedError, TransportError):
             path, body = _status_of(name), orjson.dumps(heartbeat(_TYPES, now))
             seen = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
-            self._fleet.take_over_node(host, seen)  # with what others had written before
+            self._fleet.take_over_node(host, seen)  # with earlier writes of other clients
 
     async def _speak(self, host: Host, now: int) -> None:
-        """Write what has changed of a node's status; of one that has just come, all of it."""
+        """Write the changed conditions of a node; the whole status of a new one."""
         held = {
             **{type_: type_ in host.pressures for type_ in PRESSURES},
             "Ready": host.ready(now),
@@ -98,7 +98,7 @@ class NodeSyncs:
         host.problem = problem
 
     async def _begin(self, host: Host, held: dict[str, bool], now: int) -> None:
-        """Register a node: all of its status, as a kubelet that starts writes it."""
+        """Register a node: write its whole status, as a starting kubelet does."""
         if host.name in self._fleet.returning:
             await self._find_pods(host)
             del self._fleet.returning[host.name]
@@ -109,17 +109,17 @@ class NodeSyncs:
         host.held = held
         self._tell(host, "Starting", "Starting kubelet.")
         self._tell(host, EVENTS["Ready"][held["Ready"]])
-        self._fleet.look_at_pods(host)  # those that were there before it
+        self._fleet.look_at_pods(host)  # those that existed before the kubelet
         self._fleet.look_for_pressure(host)
 
     async def _find_pods(self, host: Host) -> None:
-        """Take in the pods that a node had when it was deleted."""
+        """List the pods that a node had when it was deleted."""
         selection = Selection(field_selector=f"spec.nodeName={host.name}")
         for seen in (await self._client.list(PODS, decode_pod, selection)).items:
             self._fleet.see_pod(seen)
 
     async def _patch(self, host: Host, patch: Document) -> None:
-        """Patch a node's status, and take over what comes of it; raises ApiError."""
+        """Patch a node's status, and update the node by the response. Raise ApiError."""
         path, body = _status_of(host.name), orjson.dumps(patch)
         seen = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
         self._fleet.take_over_node(host, seen)
@@ -139,6 +139,6 @@ def _status_of(name: str) -> ObjectPath:
 
 
 def _contradicted(host: Host) -> bool:
-    """Return whether others have written that something else holds."""
+    """Return whether another client has written a different status of a condition."""
     said = {each.type: each.status for each in host.node.status.conditions or ()}
     return any(said.get(type_) != str(held) for type_, held in host.held.items())

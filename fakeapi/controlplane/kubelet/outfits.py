@@ -1,6 +1,6 @@
-"""What kubelets are given beside what all parts of the control plane are.
+"""The options of the component ``kubelet``, beside those of every component.
 
-It stands apart from what they do, since whoever starts a cluster needs it, with kubelets or not.
+They are separate from the kubelet's code, since a cluster needs them with or without kubelets.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 from extender.kube.client import Client
 
 if TYPE_CHECKING:
-    from fakeapi.controlplane.kubelet.scripts import Playbook  # who needs it, loads it
+    from fakeapi.controlplane.kubelet.scripts import Playbook  # loaded only if it is used
 
 AGENT: Final = "kubelet/v1.37.0 (linux/amd64) kubernetes/fakeapi"
-"""The User-Agent that kubelets bear, and so the field manager that they are."""
+"""The User-Agent of kubelets, which determines their field manager."""
 
 Script = str | bytes | Mapping[str, Any]
-"""What is to happen to pods and nodes: a document, or its YAML."""
+"""A simulation script as a document, or its YAML."""
 
 
 class ScriptError(ValueError):
-    """A script is wrong; the text says where, and what was expected."""
+    """A script is invalid; the text names the field and the expected value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAnswer:
-    """An HTTP answer of a kubelet; the status 0 is none: nobody listens at the node's port."""
+    """An HTTP response of a kubelet; the status 0 means that nothing listens at the node's port."""
 
     status: int
     content_type: str
@@ -35,7 +35,7 @@ class NodeAnswer:
 
 
 NodeAnswers = Callable[[str, str, Mapping[str, str]], NodeAnswer | None]
-"""Gives what a node answers to a path and query; None if its kubelet is not simulated."""
+"""Returns the response of a node to a path and query; None if its kubelet is not simulated."""
 
 
 def _nobody_asks(_answers: NodeAnswers) -> Callable[[], None]:
@@ -44,11 +44,11 @@ def _nobody_asks(_answers: NodeAnswers) -> Callable[[], None]:
 
 @dataclass(frozen=True, slots=True)
 class Outfit:
-    """What kubelets need.
+    """The options of hollow kubelets.
 
-    ``playbook`` says what happens to pods and nodes (None: nothing out of the ordinary), ``client``
-    asks in the kubelets' name (None: in everybody's). ``attend`` has the API server ask us what
-    nodes answer, until its result is called.
+    ``script`` is the simulation script (None: the default behaviour), ``client`` sends the
+    kubelets' requests (None: the client of the component). ``register_endpoint`` lets the API
+    server proxy requests to nodes to a function, until the returned function is called.
     """
 
     playbook: Playbook | None = None

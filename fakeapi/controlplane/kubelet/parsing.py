@@ -1,4 +1,4 @@
-"""Scripts as people write them: one YAML or JSON document, or an annotation on a pod or a node.
+"""The parser of simulation scripts: one YAML or JSON document, or an annotation of a pod or node.
 
     register:
     - {name: "node-{:03}", count: 100, capacity: {cpu: "8", memory: 32Gi}}
@@ -15,8 +15,8 @@
     - match: {names: [node-007]}
       stages: [{after: 5m, silent: true}, {after: 90s, silent: false}]
 
-The annotation holds what stands in an entry of ``pods`` or ``nodes``, without ``match``. Docs of
-every field: docs/kubelet.md. Whatever is wrong is told in one line that says where.
+The annotation has the format of an entry of ``pods`` or ``nodes``, without ``match``. All fields
+are documented in docs/kubelet.md. An error is one line that names the field.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from policies.eviction.thresholds import ThresholdError
 from policies.quantity import QuantityError, parse_quantity, units
 
 ALWAYS: Final = 10**9
-"""How many image pulls fail where all of them do."""
+"""The number of failing image pulls if all of them fail."""
 
 Amount = str | int | float
 Duration = str | int | float
@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class _Strict(Struct, forbid_unknown_fields=True, rename="camel"):
-    """A part of the document; fields that nobody knows are mistakes."""
+    """A part of the document; unknown fields are errors."""
 
 
 class _Used(_Strict):
@@ -148,7 +148,7 @@ class _PlaybookDoc(_Strict):
 
 
 def parse_playbook(text: str | bytes) -> Playbook:
-    """Read a whole document. Raises ScriptError."""
+    """Parse a whole document. Raise ScriptError."""
     document = _read(text, _PlaybookDoc)
     return Playbook(
         pods=tuple(
@@ -168,7 +168,7 @@ def parse_playbook(text: str | bytes) -> Playbook:
 
 
 def read_playbook(script: Script) -> Playbook:
-    """Read a document, or its YAML; an empty one says nothing. Raises ScriptError."""
+    """Parse a document, or its YAML; an empty one is an empty script. Raise ScriptError."""
     if isinstance(script, Mapping):
         script = msgspec.json.encode(script)
     return parse_playbook(script)
@@ -176,18 +176,18 @@ def read_playbook(script: Script) -> Playbook:
 
 @lru_cache(maxsize=1024)
 def parse_pod_script(text: str) -> PodScript:
-    """Read a pod's annotation. Raises ScriptError."""
+    """Parse a pod's annotation. Raise ScriptError."""
     return _pod(_read(text, _PodDoc), "")
 
 
 @lru_cache(maxsize=1024)
 def parse_node_script(text: str) -> NodeScript:
-    """Read a node's annotation. Raises ScriptError."""
+    """Parse a node's annotation. Raise ScriptError."""
     return _node(_read(text, _NodeDoc), "")
 
 
 def wrong_script(annotations: Mapping[str, str] | None, parse: Callable[[str], object]) -> str:
-    """Say what is wrong with an object's own script; "" if nothing is, or if it has none."""
+    """Return the error of an object's own script; "" if it is valid, or if there is none."""
     own = (annotations or {}).get(SCRIPT)
     if own is None:
         return ""
@@ -210,7 +210,7 @@ def _read(text: str | bytes, shape: type[T]) -> T:
 
 
 def _misfit(error: msgspec.ValidationError, where: str) -> ScriptError:
-    """Turn msgspec's words into ours; ``where`` is the place of what was read."""
+    """Convert msgspec's error; ``where`` is the field path of the document."""
     problem, _, place = str(error).partition(" - at ")
     below = place.strip("`").removeprefix("$").removeprefix(".")
     at = ".".join(filter(None, (where, below))) or "(the document)"
@@ -320,7 +320,7 @@ def _plan(config: Mapping[str, Any], image_disk: int, where: str) -> Plan:
 
 
 def _times(stages: Sequence[_Used], where: str) -> list[int]:
-    """Return the times of stages, counted from the first one's beginning."""
+    """Return the times of stages, counted from the start of the first one."""
     times, at = [], 0
     for index, stage in enumerate(stages):
         at += _nanoseconds(stage.after, f"{where}[{index}].after")
@@ -376,7 +376,7 @@ def _nanoseconds(value: Duration, where: str) -> int:
 
 
 def _amount(value: Amount, where: str) -> int:
-    """Return an amount in nanos (nanocores, of CPU)."""
+    """Parse an amount in nanos (nanocores, of CPU)."""
     try:
         nanos = parse_quantity(str(value))
     except QuantityError as error:

@@ -1,7 +1,7 @@
-"""What a pod's status says of its life: its phase and the conditions that are the kubelet's.
+"""A pod's phase, and the conditions that the kubelet sets.
 
-The rules are upstream's, down to what they say of containers that wait to be started again: those
-have stopped, but not well.
+The rules are upstream's, also for containers that wait for a restart: those have terminated, but
+not successfully.
 
 Sources: getPhase in pkg/kubelet/kubelet_pods.go, pkg/kubelet/status/generate.go.
 """
@@ -22,7 +22,7 @@ _OVER: Final = {"Failed": "PodFailed", "Succeeded": "PodCompleted"}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A condition's status, and why."""
+    """A condition's status, reason and message."""
 
     status: str
     reason: str = ""
@@ -34,7 +34,7 @@ TRUE: Final = Verdict("True")
 
 @dataclass(slots=True)
 class _Counts:
-    """How many containers are how: init containers that have not ended, and the others."""
+    """Numbers of containers by state: init containers that have not terminated, and the others."""
 
     uninitialized: int = 0
     failed: int = 0
@@ -45,7 +45,7 @@ class _Counts:
 
 
 def phase_of(life: PodLife, now: int) -> str:
-    """Return the pod's phase; what others have said of its end stands."""
+    """Return the pod's phase; a terminal phase that another client has written is kept."""
     if life.pod.finished:
         return life.pod.status.phase
     over = life.ended is not None
@@ -108,7 +108,7 @@ def _count_sidecar(container: ContainerLife, counts: _Counts, now: int) -> None:
 def verdicts(life: PodLife, phase: str, gates: Mapping[str, str], now: int) -> dict[str, Verdict]:
     """Return the kubelet's conditions by type, in upstream's order.
 
-    ``gates`` are the statuses of other conditions, which readiness gates may ask for.
+    ``gates`` are the statuses of other conditions, to which readiness gates may refer.
     """
     containers_ready = _containers_ready(life, phase, now)
     return {

@@ -1,4 +1,4 @@
-"""What is done about one pod when its turn comes: let it in, move its life on, write about it."""
+"""The pod worker: one sync of a pod admits it, advances its lifecycle, and writes its status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from policies.upstream import NEWEST
 
 
 class PodSyncs:
-    """Looks after the pods of a fleet; ``recorder`` is None if no events are to be written."""
+    """Syncs the pods of the hollow nodes; ``recorder`` is None if no events are recorded."""
 
     def __init__(
         self, fleet: Fleet, client: Client, clock: Clock, recorder: EventRecorder | None
@@ -40,7 +40,7 @@ class PodSyncs:
         self._recorder = recorder
 
     async def sync(self, uid: str) -> float | None:
-        """Do what is to be done about a pod; gives seconds after which to look again."""
+        """Sync a pod; return the seconds until the next sync."""
         newcomer = self._fleet.newcomers.get(uid)
         if newcomer is not None and not await self._let_in(newcomer):
             return None
@@ -49,7 +49,7 @@ class PodSyncs:
             return None
         now = self._clock.now_ns()
         if host.falls_silent(now):
-            return None  # when it speaks again, all of its pods are looked at
+            return None  # when the node is no longer silent, all of its pods are enqueued
         guest.life.advance(now)
         self._heed_others(guest, now)
         guest.life.advance(now)
@@ -62,7 +62,7 @@ class PodSyncs:
         return None if moment is None else max(moment - now, 1) / SECOND
 
     async def _let_in(self, newcomer: Newcomer) -> bool:
-        """Admit a pod, reject it, or have it wait for others to go."""
+        """Admit a pod, reject it, or let it wait for the end of its victims."""
         pod, now = newcomer.seen.object, self._clock.now_ns()
         host = self._fleet.hosts.get(pod.spec.node_name)
         if host is None or not host.held or newcomer.waits or host.falls_silent(now):
@@ -88,7 +88,7 @@ class PodSyncs:
         return True
 
     def _welcome(self, host: Host, pod: Pod, tenant: Tenant, now: int) -> None:
-        """Begin a pod's life here, or go on with it."""
+        """Start the lifecycle of an admitted pod, or restore it."""
         script, report = self._fleet.pod_script(pod), Report.read(pod.status.conditions)
         begin = adopt if _has_lived(pod) else PodLife.admit
         life = begin(pod, script, now)
@@ -96,7 +96,7 @@ class PodSyncs:
         self._fleet.settle_in(host, Guest(life, report, tenant, address=pod.status.pod_ip))
 
     def _heed_others(self, guest: Guest, now: int) -> None:
-        """End a pod that has been told to go, or of which others say that it has ended."""
+        """Terminate a pod that is being deleted, or that another client has finished."""
         meta, life = guest.pod.metadata, guest.life
         if guest.pod.finished and life.ending is None:
             life.end(Ending(now, now + life.grace))
@@ -106,7 +106,7 @@ class PodSyncs:
             life.end(Ending(now, now + grace))
 
     async def _report(self, host: Host, guest: Guest, now: int) -> None:
-        """Write a pod's status if it has changed, and tell what has happened."""
+        """Write a pod's status if it has changed, and record its events."""
         patch = status_patch(guest.life, guest.report, host.place(guest), now)
         body = orjson.dumps(patch)
         if hash(body) != guest.shown:
@@ -114,7 +114,7 @@ class PodSyncs:
             if seen is None:
                 return
             guest.shown, guest.phase = hash(body), patch["status"]["phase"]
-            self._fleet.take_over_pod(host, guest, seen)  # with what others had written before
+            self._fleet.take_over_pod(host, guest, seen)  # with earlier writes of other clients
             self._fleet.look_for_pressure(host, guest)
         told = {story.key: story for story in stories(guest.life, now)}
         new = [story for key, story in told.items() if key not in guest.told]
@@ -123,7 +123,7 @@ class PodSyncs:
             self._tell(guest.pod, story)
 
     async def _delete(self, guest: Guest) -> None:
-        """Let a pod go that has been told to, now that nothing of it runs any more."""
+        """Delete a terminating pod, now that its containers have stopped."""
         meta = guest.pod.metadata
         if not meta.deleting or guest.left:
             return
@@ -135,7 +135,7 @@ class PodSyncs:
         guest.left = True
 
     def _check_out(self, host: Host, guest: Guest) -> None:
-        """Return what a pod took that has ended."""
+        """Release the resources and the address of a pod that has ended."""
         uid = guest.pod.metadata.uid
         host.evicting.pop(uid, None)
         host.room.leave(uid)
@@ -150,7 +150,7 @@ class PodSyncs:
         self._tell(pod, Story("rejected", why.reason, why.message, warning=True))
 
     def _preempt(self, host: Host, victims: Iterable[str], now: int) -> None:
-        """Have pods end to make room for a critical one."""
+        """Terminate the victims of a critical pod."""
         for uid in victims:
             guest = host.guests[uid]
             guest.life.advance(now)
@@ -159,9 +159,9 @@ class PodSyncs:
             self._fleet.add(Work("pod", uid))
 
     async def _patch(self, pod: Pod, body: bytes) -> Seen[Pod] | None:
-        """Patch a pod's status; gives the pod as it then is, None if it is gone.
+        """Patch a pod's status; return the updated pod, None if it is gone.
 
-        Another pod in its place is a conflict, and tried again until the watch tells of it.
+        Another pod of the same name is a conflict, and retried until the watch reports it.
         """
         path = _path(pod.metadata).subresource("status")
         try:
@@ -179,7 +179,7 @@ class PodSyncs:
 
 
 def _has_lived(pod: Pod) -> bool:
-    """Return whether a kubelet has let the pod in before."""
+    """Return whether a kubelet has admitted the pod before."""
     return bool(pod.status.start_time) or pod.status.phase == "Running" or pod.finished
 
 

@@ -1,10 +1,10 @@
-"""Which pods make room for a critical one.
+"""Critical pod admission: which pods are preempted for a critical pod.
 
-As few as can be, and of these the ones that ask for little: first guaranteed pods are counted that
-must go even if all others go, then burstable ones, then those that asked for nothing. Among them
-the pod is taken again and again that comes nearest to what is still missing: of each resource the
-part that it leaves open, squared, added up. What is equally near is told apart by smaller requests
-of memory, then CPU.
+The victims are as few and as small as possible. First those guaranteed pods are chosen that are
+needed even if all others are preempted, then burstable pods, then best-effort ones. Within a QoS
+class the pod with the smallest distance to the missing amounts is chosen repeatedly: for each
+resource the fraction that it leaves missing, squared, summed up. Ties are broken by the smaller
+memory request, then CPU request.
 
 Source: pkg/kubelet/preemption/preemption.go.
 """
@@ -25,12 +25,12 @@ _QUALITIES = ("Guaranteed", "Burstable", "BestEffort")
 
 
 class NoVictimsError(Exception):
-    """No pods could make enough room; the text is upstream's."""
+    """No set of pods frees enough resources; the text is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """A resource that a node has not enough of, in milliCPU or whole units."""
+    """An insufficient resource of a node, in milliCPU or whole units."""
 
     resource: str
     requested: int
@@ -45,7 +45,7 @@ class Shortage:
 
     @property
     def missing(self) -> int:
-        """How much is to be freed."""
+        """The amount to be freed."""
         return self.requested - (self.capacity - self.used)
 
 
@@ -53,7 +53,7 @@ Missing = dict[str, int]
 
 
 def pick_victims(preemptor: Tenant, room: Room, shortages: Iterable[Shortage]) -> tuple[str, ...]:
-    """Return the UIDs of the pods that go. Raises NoVictimsError."""
+    """Return the UIDs of the victims. Raise NoVictimsError."""
     missing = {each.resource: each.missing for each in shortages}
     groups = {
         quality: [
@@ -81,7 +81,7 @@ def _preemptable(preemptor: Tenant, tenant: Tenant) -> bool:
 
 
 def _nearest(tenants: Sequence[Tenant], missing: Missing) -> list[Tenant]:
-    """Take tenants until nothing is missing, each time the nearest to what is."""
+    """Choose pods until nothing is missing, each time the one with the smallest distance."""
     candidates, taken = list(tenants), []
     while missing:
         if not candidates:
@@ -113,7 +113,7 @@ def _no_larger(one: Tenant, other: Tenant) -> bool:
 
 
 def _left(missing: Missing, gone: Iterable[Tenant]) -> Missing:
-    """Return what is still missing once some tenants are gone."""
+    """Return the amounts that are still missing without some pods."""
     left = dict(missing)
     for tenant in gone:
         requests = amounts(tenant.requests)
@@ -122,7 +122,7 @@ def _left(missing: Missing, gone: Iterable[Tenant]) -> Missing:
 
 
 def _asked(requests: Mapping[str, int], name: str) -> int:
-    """Return what is requested of a resource; every pod is one pod."""
+    """Return a pod's request of a resource; of ``pods``, each pod requests one."""
     return 1 if name == "pods" else requests.get(name, 0)
 
 

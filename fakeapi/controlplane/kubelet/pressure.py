@@ -1,9 +1,9 @@
-"""Rounds of a kubelet's eviction on a simulated node (:mod:`policies.eviction` thinks).
+"""The eviction manager of a hollow node, whose rules are in :mod:`policies.eviction`.
 
-A round looks at the node first. Only if it finds a pressure, or if pods write onto its disks, the
-pods are looked at one by one, so that calm nodes cost little. Nothing is measured by the clock:
-rounds are played, ten seconds apart, from when something is used differently until all of it has
-come to rest and no pressure is left to be taken back.
+A round observes the node first. Only if it is under pressure, or if pods write to its disks, the
+round observes the pods one by one, so that other nodes cost little. Rounds do not run periodically:
+they run ten seconds apart, from a change of usage until usage is constant and no condition is left
+to be cleared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CALM = (Outcome.CALM, Outcome.UNWATCHED, Outcome.REFUSED)
 
 
 def glance(host: Host, now: int) -> Sync | None:
-    """Play a round without the pods; None if they have to be looked at."""
+    """Run a round without the pods; return None if the pods have to be observed."""
     writes = any(
         container.run.volumes or any(name in container.run.steps for name in _WRITTEN)
         for guest in host.guests.values()
@@ -41,7 +41,7 @@ def glance(host: Host, now: int) -> Sync | None:
 
 
 def play(host: Host, pods: Sequence[EvictablePod], now: int) -> Sync:
-    """Play a round with the pods that are active on the node; it cleans up if that may help."""
+    """Run a round with the active pods of the node, and reclaim node-level resources if needed."""
     sample = _sample(now, pods, summary(host, now))
     sync = synchronize(host.script.plan, host.eviction, sample)
     if not sync.reclaim:
@@ -52,13 +52,13 @@ def play(host: Host, pods: Sequence[EvictablePod], now: int) -> Sync:
 
 
 def rests(host: Host, now: int) -> bool:
-    """Return whether no further round can find anything new."""
+    """Return whether no further round can have another result."""
     state = host.eviction
     return now >= host.restless_until and not (state.pressures or state.met_since)
 
 
 def under_pressure(raw: bytes, pressures: Sequence[str]) -> Rejection | None:
-    """Say why a node under pressure does not take a pod; None if it does."""
+    """Return the rejection of a pod by a node under pressure; None if it is admitted."""
     if not pressures:
         return None
     try:

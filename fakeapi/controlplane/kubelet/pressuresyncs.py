@@ -1,4 +1,4 @@
-"""What is done about a node's pressure when its turn comes."""
+"""The sync of a node's eviction manager."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POLL_SECONDS: Final = 1.0
 
 
 class PressureSyncs:
-    """Watches over the nodes of a fleet; ``recorder`` is None if no events are to be written."""
+    """Runs the eviction managers of nodes; ``recorder`` is None if no events are recorded."""
 
     def __init__(
         self, fleet: Fleet, client: Client, clock: Clock, recorder: EventRecorder | None
@@ -38,7 +38,7 @@ class PressureSyncs:
         self._recorder = recorder
 
     async def sync(self, name: str) -> float | None:
-        """Play a round for a node; gives seconds after which the next one is due."""
+        """Run a round for a node; return the seconds until the next one."""
         host = self._fleet.hosts.get(name)
         if host is None or not host.held:
             return None
@@ -62,10 +62,10 @@ class PressureSyncs:
         return (INTERVAL_NS - (now - host.began) % INTERVAL_NS) / SECOND
 
     def _evict(self, host: Host, eviction: Eviction, now: int) -> None:
-        """Have a pod end for its node's sake; the next round waits for it to be gone."""
+        """Evict a pod; the next round waits until it has ended."""
         guest = host.guests.get(eviction.pod.uid)
         if guest is None:
-            return  # it went while others were asked about
+            return  # it was deleted while other pods were read
         deadline = now + eviction.grace_seconds * SECOND
         disruption = eviction.message if eviction.condition is not None else ""
         guest.life.advance(now)
@@ -74,7 +74,7 @@ class PressureSyncs:
         self._fleet.add(Work("pod", eviction.pod.uid))
 
     async def _active(self, host: Host) -> Sequence[EvictablePod]:
-        """Return the pods that have not ended, as the API server had them when first asked."""
+        """Return the pods that have not ended, as the API server returned them at first."""
         active = []
         for guest in [each for each in host.guests.values() if each.life.ended is None]:
             if guest.evictable is None:
@@ -84,7 +84,7 @@ class PressureSyncs:
         return active
 
     async def _look_up(self, meta: Meta) -> EvictablePod | None:
-        """Return what eviction reads of a pod; None if it is gone, or makes no sense."""
+        """Return a pod as eviction reads it; None if it is gone or malformed."""
         try:
             raw = await self._client.get(PODS.object(meta.name, meta.namespace), bytes)
             pod = decode_evictable(raw, NEWEST_EVICTION)

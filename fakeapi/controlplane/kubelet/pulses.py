@@ -1,8 +1,8 @@
-"""Signs of life: which nodes' leases and heartbeats are due when.
+"""The heartbeat schedule: when the leases and status heartbeats of nodes are due.
 
 Every node has a slot among the tenths of ten seconds for its lease, and among the seconds of five
-minutes for the times in its status, drawn when it comes. What is due is due by slot, so that the
-queue holds some hundred entries however many nodes there are.
+minutes for the times in its status, chosen at random when it is added. Work items are per slot, so
+that the queue holds some hundred entries, independent of the number of nodes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pulses:
         self._of_beats: dict[int, dict[str, None]] = {}
 
     async def join(self, host: Host) -> None:
-        """Have a node show life from now on, unless it does already; its lease is made at once."""
+        """Start a node's heartbeats, unless they are running; create its lease at once."""
         name, uid = host.name, host.node.metadata.uid
         if self._slots.get(name, ("",))[0] == uid:
             return
@@ -50,20 +50,20 @@ class Pulses:
         await self._leases.renew([name])
 
     def leave(self, name: str) -> None:
-        """Have a node show no more life."""
+        """Stop a node's heartbeats."""
         _, lease, beat = self._slots.pop(name, ("", -1, -1))
         self._of_leases.get(lease, {}).pop(name, None)
         self._of_beats.get(beat, {}).pop(name, None)
         self._leases.drop(name)
 
     async def lease(self, slot: int) -> float | None:
-        """Renew the leases of a slot; gives seconds after which to do it again."""
+        """Renew the leases of a slot; return the seconds until the next renewal."""
         members = self._of_leases.get(slot, {})
         await self._leases.renew(tuple(members))
         return LEASE_SECONDS if members else None
 
     async def beat(self, slot: int) -> float | None:
-        """Write the heartbeats of a slot; gives seconds after which to do it again."""
+        """Write the heartbeats of a slot; return the seconds until the next ones."""
         members = self._of_beats.get(slot, {})
         for name in tuple(members):
             await self._nodes.beat(name)

@@ -1,4 +1,4 @@
-"""What the pods of a node take of it, as its kubelet counts: what they request, and their ports."""
+"""The resources that are allocated on a node: the requests and host ports of its pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A pod on a node; ``critical`` ones may not be preempted, and preempt others.
+    """A pod on a node; a critical pod is never preempted, and preempts others.
 
     Source: IsCriticalPod in pkg/kubelet/types/pod_update.go.
     """
@@ -32,7 +32,7 @@ class Tenant:
 
     @classmethod
     def of(cls, pod: Pod, shape: Shape) -> Tenant:
-        """Return what a pod takes."""
+        """Return the allocation of a pod."""
         annotations = shape.metadata.annotations or {}
         static = annotations.get(_SOURCE, "api") != "api"
         critical = static or _MIRROR in annotations or pod.priority >= CRITICAL_PRIORITY
@@ -42,7 +42,7 @@ class Tenant:
 
 @dataclass(slots=True)
 class Room:
-    """The pods that were admitted to a node, by UID, and the sum of what they request."""
+    """The admitted pods of a node, by UID, and the sum of their requests."""
 
     tenants: dict[str, Tenant] = field(default_factory=dict)
     requested: Resources = NOTHING
@@ -54,26 +54,26 @@ class Room:
         return self._ports.keys()
 
     def enter(self, tenant: Tenant) -> None:
-        """Let a pod in."""
+        """Add a pod."""
         self.leave(tenant.uid)
         self.tenants[tenant.uid] = tenant
         self.requested += tenant.requests
         self._ports.update(tenant.ports)
 
     def leave(self, uid: str) -> None:
-        """Let a pod out, if it is in."""
+        """Remove a pod, if it is present."""
         tenant = self.tenants.pop(uid, None)
         if tenant is not None:
             self.requested -= tenant.requests
             self._ports -= Counter(tenant.ports)
 
     def taken(self, ports: Iterable[HostPort]) -> bool:
-        """Return whether one of some ports cannot be had."""
+        """Return whether one of the ports conflicts with a port in use."""
         return any(conflict(wanted, used) for wanted in ports for used in self._ports)
 
 
 def amounts(resources: Resources) -> Mapping[str, int]:
-    """List amounts by the names of resources: milliCPU, and whole units of the rest."""
+    """Return amounts by resource name: milliCPU, and whole units of the others."""
     return {
         "cpu": resources.milli_cpu,
         "memory": resources.memory,

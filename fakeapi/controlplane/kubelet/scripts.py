@@ -1,11 +1,11 @@
-"""Scripts: what happens to pods and nodes of its own accord, as values.
+"""Simulation scripts as values: the behaviour of simulated pods and nodes.
 
 A container's *run*, from its start to its exit, is a list of stages. Each changes something at its
-time: whether the container is ready, how much it uses, that it exits. A restarted container plays
-its next run, and the last one again and again.
+time: the container's readiness, its usage, or its exit. A restarted container performs its next
+run, and repeats the last one.
 
-A :class:`Playbook` says which pods and nodes play what: of its scripts the first that matches
-counts. Times are nanoseconds, bytes and processes whole numbers, CPU nanocores.
+A :class:`SimulationScript` assigns scripts to pods and nodes: the first that matches applies. Times
+are nanoseconds, bytes and processes integers, CPU nanocores.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Labels = Mapping[str, str]
 Steps = Mapping[str, tuple[Step, ...]]
 
 AMOUNTS: Final = ("cpu", "memory", "disk", "logs", "inodes", "processes", "images")
-"""What stages may change the use of; ``images`` are a node's only."""
+"""The resources whose usage stages may change; ``images`` are a node's only."""
 
 DEFAULT_PLAN: Final = planned(Configuration(DEFAULT_THRESHOLDS))
-"""By what a kubelet evicts that was told nothing."""
+"""The eviction configuration of a kubelet without one of its own."""
 
 _NO_LABELS: Final[Labels] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """A container ends by itself, ``after`` its start."""
+    """The exit of a container by itself, ``after`` its start."""
 
     after: int
     code: int = 0
@@ -43,7 +43,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """From ``after`` on, something holds or does not."""
+    """From ``after`` on, a state is true or false."""
 
     after: int
     to: bool
@@ -51,7 +51,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a container; ``steps`` by the names in AMOUNTS, ``volumes`` by the volume's."""
+    """One run of a container; ``steps`` by the names in AMOUNTS, ``volumes`` by volume."""
 
     readiness: tuple[Turn, ...] = ()
     steps: Steps = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How a container ends that is told to: ``after`` that, with an exit code."""
+    """The exit of a container after a stop request: ``after`` the request, with an exit code."""
 
     after: int = SECOND
     code: int = 0
@@ -69,7 +69,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class ContainerScript:
-    """What a container does: its runs, at least one, and how it stops.
+    """The script of a container: its runs, at least one, and how it stops.
 
     The first ``failed_pulls`` attempts to pull its image fail.
     """
@@ -79,16 +79,16 @@ class ContainerScript:
     failed_pulls: int = 0
 
     def run(self, restarts: int) -> Run:
-        """Return what a container does after so many restarts."""
+        """Return a container's run after a number of restarts."""
         return self.runs[min(restarts, len(self.runs) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class PodScript:
-    """What a pod does: ``start`` after it was admitted its first container starts.
+    """The script of a pod: ``start`` after its admission its first container starts.
 
-    ``containers`` are those that do something else than the others. An init container for which
-    nothing is said ends well, ``start`` after its own start.
+    ``containers`` are the scripts of single containers. An init container without one succeeds,
+    ``start`` after its own start.
     """
 
     start: int = SECOND
@@ -96,7 +96,7 @@ class PodScript:
     containers: Mapping[str, ContainerScript] = field(default_factory=dict)
 
     def of(self, container: str, *, ends: bool) -> ContainerScript:
-        """Return the script of a container, ``ends``: of an init container."""
+        """Return the script of a container; ``ends`` is set for an init container."""
         own = self.containers.get(container)
         if own is not None or not ends:
             return own or self.rest
@@ -105,12 +105,12 @@ class PodScript:
 
 @dataclass(frozen=True, slots=True)
 class NodeScript:
-    """What a node does beside its pods.
+    """The script of a node, without its pods.
 
-    ``steps`` change what it uses itself. While ``silence`` holds, its kubelet says nothing; while
-    ``readiness`` does not, it says that the node is not ready. ``image_disk`` is the size of a disk
-    for images and containers in bytes, 0 if they share the node's. ``config`` is what its
-    KubeletConfiguration says of eviction, ``plan`` what follows from it.
+    ``steps`` change its own usage. While ``silence`` is true, its kubelet is silent; while
+    ``readiness`` is false, it reports the node as not ready. ``image_disk`` is the size of a
+    separate disk for images and containers in bytes, 0 if they share the node's. ``config`` is the
+    part of its KubeletConfiguration about eviction, ``plan`` is derived from it.
     """
 
     steps: Steps = field(default_factory=dict)
@@ -123,9 +123,9 @@ class NodeScript:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which objects a script is for: each list must have a pattern that fits, if it is not empty.
+    """A selector of objects: each non-empty list must have a matching pattern.
 
-    Patterns are those of fnmatch; labels must all be there, with values that fit.
+    Patterns are those of fnmatch; all labels must be present, with matching values.
     """
 
     names: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class Match:
     labels: Labels = field(default_factory=lambda: _NO_LABELS)
 
     def fits(self, name: str, namespace: str, node: str, labels: Labels) -> bool:
-        """Return whether an object is meant."""
+        """Return whether an object matches."""
         return (
             _one_fits(self.names, name)
             and _one_fits(self.namespaces, namespace)
@@ -145,9 +145,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Nodes that register themselves: ``names``, and what the node objects are made of.
+    """Nodes that register themselves: ``names``, and the fields of the node objects.
 
-    ``labels`` may have several values, which the nodes take in turns.
+    A label may have several values, which are assigned to the nodes in rotation.
     """
 
     names: tuple[str, ...]
@@ -160,7 +160,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """All that is said about a cluster; ``events`` are written unless it says otherwise."""
+    """The simulation script of a cluster; ``events`` are recorded unless disabled."""
 
     pods: tuple[tuple[Match, PodScript], ...] = ()
     nodes: tuple[tuple[Match, NodeScript], ...] = ()
@@ -168,12 +168,12 @@ class Playbook:
     events: bool = True
 
     def for_pod(self, name: str, namespace: str, node: str, labels: Labels | None) -> PodScript:
-        """Return the script of a pod that says nothing itself."""
+        """Return the script of a pod without an annotation."""
         asked = (name, namespace, node, labels or _NO_LABELS)
         return next((script for match, script in self.pods if match.fits(*asked)), UNSAID_POD)
 
     def for_node(self, name: str, labels: Labels | None) -> NodeScript:
-        """Return the script of a node that says nothing itself."""
+        """Return the script of a node without an annotation."""
         asked = (name, "", name, labels or _NO_LABELS)
         return next((script for match, script in self.nodes if match.fits(*asked)), UNSAID_NODE)
 
@@ -184,7 +184,7 @@ NOTHING_SAID: Final = Playbook()
 
 
 def holds(turns: tuple[Turn, ...], offset: int) -> bool | None:
-    """Return whether something holds at a time; None before the first turn."""
+    """Return the state at a time; None before the first transition."""
     held = None
     for turn in turns:
         if turn.after > offset:
@@ -194,7 +194,7 @@ def holds(turns: tuple[Turn, ...], offset: int) -> bool | None:
 
 
 def next_turn(turns: tuple[Turn, ...], offset: int) -> int | None:
-    """Return the time of the next turn after ``offset``."""
+    """Return the time of the next transition after ``offset``."""
     return next((turn.after for turn in turns if turn.after > offset), None)
 
 

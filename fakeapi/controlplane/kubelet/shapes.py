@@ -1,7 +1,7 @@
-"""The parts of pods and nodes that a kubelet reads, as typed shapes for partial decoding.
+"""Types of pods and nodes with the fields that a kubelet reads, for partial decoding.
 
-What makes no sense is taken for absent, as everywhere in the control plane
-(:mod:`fakeapi.controlplane.shapes`).
+Malformed fields are ignored, as in all components of the control plane
+(:mod:`fakeapi.controlplane.controllers.types`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from extender.kube.metadata import ObjectMeta, decode_partial
 from fakeapi.controlplane.shapes import Condition
 
 SCRIPT: Final = "kubelet.fakeapi/script"
-"""The annotation in which a pod or a node has its own script."""
+"""The annotation of a pod or a node with its own script."""
 
 SIMULATED: Final = "kubelet.fakeapi/simulated"
-"""The annotation of a node that has a kubelet of its own: "false"."""
+"""The annotation of a node; "false" excludes it from simulation."""
 
 Amounts = dict[str, str | int | float]
 
 
 class Meta(ObjectMeta, rename="camel"):
-    """metav1.ObjectMeta, with what only those have that are given time to end."""
+    """metav1.ObjectMeta, with the grace period of a deletion."""
 
     deletion_grace_period_seconds: int | None = None
 
@@ -40,7 +40,7 @@ class Resources(Struct):
 
 
 class Probe(Struct, rename="camel"):
-    """v1.Probe: its outcome is simulated, its delay counts."""
+    """v1.Probe: its result is simulated, its delay counts."""
 
     initial_delay_seconds: int = 0
 
@@ -52,7 +52,7 @@ class Sleep(Struct):
 
 
 class Handler(Struct):
-    """v1.LifecycleHandler; of what else it can do nothing takes time here."""
+    """v1.LifecycleHandler; its other actions take no time here."""
 
     sleep: Sleep | None = None
 
@@ -163,17 +163,17 @@ class Pod(Struct):
 
     @property
     def finished(self) -> bool:
-        """Whether it has run to its end."""
+        """Whether the pod has a terminal phase."""
         return self.status.phase in ("Succeeded", "Failed")
 
     def forget_details(self) -> None:
-        """Drop what is read of a status only once."""
+        """Drop the fields of the status that are read only once."""
         status = self.status
         status.conditions = status.init_container_statuses = status.container_statuses = None
 
     @property
     def reference(self) -> ObjectReference:
-        """What an event about it refers to."""
+        """The involved object of events about the pod."""
         meta = self.metadata
         return ObjectReference("v1", "Pod", meta.namespace, meta.name, meta.uid)
 
@@ -209,7 +209,7 @@ class Node(Struct):
 
     @property
     def reference(self) -> ObjectReference:
-        """What an event about it refers to: by its name, as kubelets do."""
+        """The involved object of events about the node: by its name, as kubelets do."""
         return ObjectReference("v1", "Node", "", self.metadata.name, self.metadata.name)
 
 
@@ -218,7 +218,7 @@ S = TypeVar("S", Pod, Node)
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[S]):
-    """An object as far as it is read again and again, and all of it."""
+    """An object with the fields that are read repeatedly, and its whole JSON."""
 
     object: S
     raw: bytes

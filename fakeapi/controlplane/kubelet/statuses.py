@@ -1,7 +1,7 @@
 """A pod's status as the kubelet writes it: the JSON of a strategic merge patch.
 
-Conditions keep the time of their transition as long as their status stays; those that are not the
-kubelet's are left alone. The patch names the pod's UID, so that a namesake is not hit.
+A condition keeps its transition time as long as its status stays; conditions of other clients are
+unchanged. The patch has the pod's UID, so that it cannot modify another pod of the same name.
 
 Sources: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go, PatchPodStatus in
 pkg/util/pod.
@@ -36,13 +36,13 @@ DISRUPTED: Final = "DisruptionTarget"
 
 @dataclass(slots=True)
 class Report:
-    """What has been written of a pod's conditions: by type, the verdict and since when."""
+    """The conditions that were written for a pod: by type, the status and its transition time."""
 
     conditions: dict[str, tuple[Verdict, str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, conditions: Iterable[Condition] | None) -> Report:
-        """Take over what a pod's status says."""
+        """Return the conditions of a pod's status."""
         return cls(
             {
                 each.type: (
@@ -59,7 +59,7 @@ class Report:
         return {type_: verdict.status for type_, (verdict, _) in self.conditions.items()}
 
     def contradicted(self, conditions: Iterable[Condition] | None) -> bool:
-        """Take note of conditions that others have written; tells whether any was the kubelet's."""
+        """Record conditions of other clients; return whether one of the kubelet's has changed."""
         contradicted = False
         for each in conditions or ():
             mine = self.conditions.get(each.type)
@@ -71,7 +71,7 @@ class Report:
         return contradicted
 
     def turn(self, type_: str, verdict: Verdict, now: str) -> str:
-        """Note a verdict, and give since when its status holds."""
+        """Record a condition, and return its transition time."""
         before = self.conditions.get(type_)
         same = before is not None and before[0].status == verdict.status and before[1]
         since = before[1] if before is not None and same else now
@@ -81,14 +81,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pod is: the addresses of its node and its own ("" before it has one)."""
+    """The IPs of a pod: its node's, and its own ("" before it has one)."""
 
     host: str
     address: str
 
 
 def status_patch(life: PodLife, report: Report, place: Place, now: int) -> Document:
-    """Return the patch that brings a pod's status up to date, and note in ``report`` what it says."""
+    """Return the patch that updates a pod's status, and record its conditions in ``written``."""
     phase = phase_of(life, now)
     meta, moment = life.pod.metadata, rfc3339(now)
     judged = verdicts(life, phase, report.statuses, now)
@@ -121,7 +121,7 @@ def status_patch(life: PodLife, report: Report, place: Place, now: int) -> Docum
 
 
 def rejection_patch(uid: str, generation: int, reason: str, message: str, now: int) -> Document:
-    """Return the patch of a pod that was not admitted: nothing is left of its status but why."""
+    """Return the patch of a rejected pod: its status has only the reason."""
     status: Document = {
         "phase": "Failed",
         "reason": reason,
@@ -168,7 +168,7 @@ def _container(container: ContainerLife, life: PodLife, now: int) -> Document:
 
 
 def _resources(resources: Resources | None) -> Document:
-    """Tell what a running container has: what it was given when it was admitted."""
+    """Return the resources of a running container, as allocated at admission."""
     if resources is None or not (resources.requests or resources.limits):
         return {}
     amounts = {"requests": resources.requests, "limits": resources.limits}
@@ -195,14 +195,14 @@ def _waiting_again(container: ContainerLife, life: PodLife) -> Document:
 
 
 def crash_message(container: ContainerLife, life: PodLife) -> str:
-    """Say of a container that it waits to be started again."""
+    """Return the message of a container in CrashLoopBackOff."""
     delay, meta = spell_duration(container.backoff.delay), life.pod.metadata
     pod = f"{meta.name}_{meta.namespace}({meta.uid})"
     return f"back-off {delay} restarting failed container={container.spec.name} pod={pod}"
 
 
 def image_id(image: str) -> str:
-    """Return what an image that was pulled is called by its digest."""
+    """Return the ID of a pulled image, by its digest."""
     name = image.partition("@")[0]
     repository = name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0]
     return f"{repository}@sha256:{sha256(image.encode()).hexdigest()}"

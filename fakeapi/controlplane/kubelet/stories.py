@@ -1,4 +1,4 @@
-"""What events tell of a pod's life, each of it once.
+"""The Events about a pod's lifecycle, each recorded once.
 
 Sources: pkg/kubelet/events/event.go, pkg/kubelet/kuberuntime/kuberuntime_container.go,
 pkg/kubelet/images/image_manager.go.
@@ -16,7 +16,7 @@ from fakeapi.controlplane.kubelet.parsing import parse_pod_script, wrong_script
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """An event to be written; ``key`` tells it from all others of its pod."""
+    """An event to be recorded; ``key`` identifies it among the events of its pod."""
 
     key: str
     reason: str
@@ -25,7 +25,7 @@ class Story:
 
 
 def stories(life: PodLife, now: int) -> Iterator[Story]:
-    """Return what can be told of a pod as it is now."""
+    """Return the events of a pod's present state."""
     problem = wrong_script(life.pod.metadata.annotations, parse_pod_script)
     if problem:
         yield Story(f"script {problem}", "InvalidScript", problem, warning=True)
@@ -69,7 +69,7 @@ def _waiting(container: ContainerLife, life: PodLife) -> Iterator[Story]:
 
 
 def _unready(container: ContainerLife, now: int) -> Iterator[Story]:
-    """Tell of a container that was ready, and is not, by its script."""
+    """Return the event of a container that was ready, and is not, by its script."""
     turns = [turn for turn in container.run.readiness if container.origin + turn.after <= now]
     if turns and not turns[-1].to:
         key = f"{container.spec.name} unready {container.restarts} {len(turns)}"

@@ -1,8 +1,8 @@
-"""What a kubelet measures, as ``/stats/summary`` tells it: the node, its disks, its pods.
+"""The statistics of a kubelet, as in ``/stats/summary``: the node, its disks, its pods.
 
-Memory that is used is the node's own and its pods'; what is available is the rest of its capacity
+Memory usage is the node's own and that of its pods; available memory is the rest of its capacity
 (for all pods together: of what is allocatable). Disks are filled by the node itself, images, and
-what containers write: their layers and images are on a disk of their own where the node has one.
+the data of containers; container layers and images are on a separate disk where the node has one.
 
 Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go.
 """
@@ -40,7 +40,7 @@ def node_summary(host: Host, now: int) -> Document:
 
 
 def summary_without_disks(host: Host, now: int) -> Document:
-    """Return what ``?only_cpu_and_memory=true`` asks for."""
+    """Return the summary for ``?only_cpu_and_memory=true``."""
     whole = summary(host, now)
     for part in ("fs", "runtime", "rlimit"):
         del whole["node"][part]
@@ -53,7 +53,7 @@ def summary_without_disks(host: Host, now: int) -> Document:
 
 
 def _present(host: Host) -> list[Guest]:
-    """Return the pods of which something is left: that have had an address, and not been cleaned."""
+    """Return the pods with statistics: those that had a sandbox, and are not cleaned up."""
     return [g for g in host.guests.values() if g.life.sandbox and not g.cleaned]
 
 
@@ -81,7 +81,7 @@ def _node(host: Host, now: int) -> Document:
 
 
 def _disks(host: Host, guests: list[Guest], time: str, now: int) -> Document:
-    """Tell of the node's disk, and of the one of images and containers."""
+    """Return the statistics of the node's disk, and of the disk of images and containers."""
     layers = pods_use(guests, "disk", now)
     images = host.use("images", now)
     rest = host.use("disk", now) + pods_use(guests, "logs", now)

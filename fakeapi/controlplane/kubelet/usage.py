@@ -1,4 +1,4 @@
-"""What containers use where no script says so.
+"""Default resource usage, where no script defines it.
 
     memory       half of what is requested, or 16Mi
     cpu          a tenth of what is requested, or 1m
@@ -40,7 +40,7 @@ _LASTING: Final = ("disk", "logs", "inodes")
 
 
 def amount(amounts: Amounts | None, name: str) -> int:
-    """Return an amount of a list in nanos; 0 if it is not there, or makes no sense."""
+    """Return an amount of a resource list in nanos; 0 if it is absent or malformed."""
     try:
         return parse_quantity(str((amounts or {}).get(name, 0)))
     except QuantityError:
@@ -48,7 +48,7 @@ def amount(amounts: Amounts | None, name: str) -> int:
 
 
 def usual(name: str, resources: Resources | None) -> int:
-    """Return what a container uses of something if nobody says how much."""
+    """Return a container's default usage of a resource."""
     asked = amount(resources.requests if resources else None, name)
     if name == "memory" and asked:
         return units(asked) // 2
@@ -58,10 +58,10 @@ def usual(name: str, resources: Resources | None) -> int:
 
 
 def curve_of(name: str, first: int, steps: Steps) -> Curve:
-    """Return the curve of something that is used."""
+    """Return the curve of a resource's usage."""
     return draw(first, steps.get(name, ()))
 
 
 def lasts(name: str) -> bool:
-    """Return whether what a container has used is still there when it has ended."""
+    """Return whether a terminated container still uses a resource."""
     return name in _LASTING

@@ -1,16 +1,15 @@
-"""Who waits to be scheduled: for how long, and for what.
+"""The scheduling queue's state: which pods wait, for how long, and for which events.
 
-    it was refused, and knows what may help     until such an event, or 5 minutes
-    something went wrong                        until its backoff is over
-    woken while its backoff runs                until that is over
-    woken while it was being scheduled          as if it had been woken right after
-    it preempts (held)                          until its victims have been told to go
+    unschedulable, with known queueing hints    until such an event, or 5 minutes
+    failed with an error                        until its backoff is over
+    woken during its backoff                    until the backoff is over
+    woken during its scheduling attempt         as if woken right after it
+    preempting (held)                           until its victims have been deleted
 
-The backoff is 1 s after the first attempt and doubles up to 10 s. What is to be tried at once waits
-in a work queue in the order of priority; this module only says when a pod goes there. (kube-
-scheduler looks after those that wait every second, and every 30 s after the 5 minutes; here the
-time is exact. It does not, as upstream may since 1.33, take from the backoff when nobody else
-waits.)
+The backoff is 1 s after the first attempt and doubles up to 10 s. Pods that are ready wait in a
+work queue in the order of priority; this module only decides when a pod is added to it.
+(kube-scheduler checks backoffs every second, and the 5 minutes every 30 s; here the times are
+exact. Unlike upstream since 1.33, the backoff is not shortened when no other pod waits.)
 
 Pure: time is an argument, in seconds. Source: pkg/scheduler/backend/queue/scheduling_queue.go.
 """
@@ -28,7 +27,7 @@ _MOST_DOUBLINGS: Final = 30
 
 
 class Event(Enum):
-    """What happens in a cluster that may let a pod fit."""
+    """Cluster events that may make a pod schedulable."""
 
     NODE_ADDED = auto()
     NODE_CHANGED = auto()
@@ -47,7 +46,7 @@ Awaited = frozenset[Event]
 
 @dataclass(slots=True)
 class _Waiting:
-    """A pod that waits; ``awaited`` is what may help it since its last attempt."""
+    """A pod that waits; ``awaited`` are the events that may help it since its last attempt."""
 
     attempts: int = 0
     failed_at: float = 0.0
@@ -58,7 +57,7 @@ class _Waiting:
 
 
 class Backlog:
-    """The pods that are not placed yet, by key."""
+    """Keeps the pods that are not scheduled yet, by key."""
 
     def __init__(self, initial_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
         self._initial = initial_seconds
@@ -72,15 +71,15 @@ class Backlog:
         return len(self._waiting)
 
     def enter(self, key: str) -> None:
-        """Take a pod that has never been tried."""
+        """Add a pod that has never been tried."""
         self._waiting[key] = _Waiting()
 
     def forget(self, key: str) -> None:
-        """Drop a pod that is placed, or gone."""
+        """Remove a pod that is scheduled or deleted."""
         self._waiting.pop(key, None)
 
     def begin(self, key: str) -> bool:
-        """Note that a pod is being tried; False if it must not be, or is not known."""
+        """Record the start of an attempt; return False if the pod is held or unknown."""
         pod = self._waiting.get(key)
         if pod is None or pod.held:
             return False
@@ -90,9 +89,9 @@ class Backlog:
         return True
 
     def fail(self, key: str, now: float, awaited: Awaited) -> float | None:
-        """Note that a try has failed; gives the seconds until the next, whatever happens.
+        """Record a failed attempt; return the seconds until the next one at the latest.
 
-        Without anything ``awaited`` it comes after the backoff. None: the pod is not known.
+        With no ``awaited`` events this is the backoff. Return None if the pod is unknown or held.
         """
         pod = self._waiting.get(key)
         if pod is None:
@@ -107,7 +106,7 @@ class Backlog:
     def wake(
         self, event: Event, now: float, keys: Iterable[str] = ()
     ) -> Iterator[tuple[str, float]]:
-        """Return the pods (of ``keys``, or of all) that an event may help, and when to try them."""
+        """Return the pods (of ``keys``, or all) that an event may help, and when to try them."""
         for key in keys or tuple(self._waiting):
             pod = self._waiting.get(key)
             if pod is None:
@@ -118,13 +117,13 @@ class Backlog:
                 yield key, self._left(pod, now)
 
     def hold(self, key: str) -> None:
-        """Have a pod not tried until it is released."""
+        """Hold a pod back until it is released."""
         pod = self._waiting.get(key)
         if pod is not None:
             pod.held = True
 
     def release(self, key: str, now: float, *, failed: bool) -> float | None:
-        """Let a pod be tried again; gives the seconds until then, None if it is not known."""
+        """Release a held pod; return the seconds until its next attempt, None if unknown."""
         pod = self._waiting.get(key)
         if pod is None:
             return None

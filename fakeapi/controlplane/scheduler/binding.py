@@ -1,4 +1,4 @@
-"""Binding a pod: by the extender that binds, if there is one, or through the API.
+"""Bind a pod: through the extender that binds, if there is one, or through the API.
 
 Source: bind and extendersBinding in pkg/scheduler/schedule_one.go, plugins/defaultbinder.
 """

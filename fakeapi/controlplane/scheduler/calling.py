@@ -1,7 +1,7 @@
-"""Extenders, as kube-scheduler calls them: one POST, a time limit for all of it, no second try.
+"""HTTPExtender: one POST per call, one time limit for all of it, no retry.
 
-Every exchange goes into the trace with what was made of it. What cannot be used is an
-:class:`ExtenderError`; whether that is ignored is the caller's business, and the trace's.
+Every call is added to the trace with its outcome. A response that cannot be used raises
+:class:`ExtenderError`; the caller and the trace decide whether it is ignored.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ T = TypeVar("T")
 Send = Callable[[ExtenderConfig, Call], Awaitable[Reply]]
 """Makes a call; raises UnansweredError."""
 Judge = Callable[[bytes], tuple[T, Sequence[str]]]
-"""Gives what an answer means and what seems odd about it; raises AnswerError."""
+"""Decodes and checks a response, and returns its notes; raises ExtenderResponseError."""
 
 
 class ExtenderError(Exception):
-    """An extender could not be used; the text is kube-scheduler's. ``ignorable``: go on."""
+    """A call of an extender failed; the text is kube-scheduler's. If ``ignorable``, continue."""
 
     def __init__(self, text: str, *, ignorable: bool) -> None:
         super().__init__(text)
@@ -48,7 +48,7 @@ class ExtenderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A call that was made, for which pod, and when."""
+    """A call that was made, its pod, and its start time."""
 
     pod: str
     call: Call
@@ -58,7 +58,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What all extenders are called with; time limits go by the clock of ``waiting``."""
+    """The dependencies of extender calls; time limits are measured by the clock of ``waiting``."""
 
     send: Send
     clock: Clock
@@ -68,18 +68,18 @@ class Line:
 
 
 class Extender:
-    """One extender."""
+    """Calls one extender."""
 
     def __init__(self, config: ExtenderConfig, line: Line) -> None:
         self.config = config
         self._line = line
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether it is asked about a pod at all."""
+        """Return whether the extender is called for a pod."""
         return pod.concerns(self.config.managed)
 
     async def filter(self, pod: SeenPod, nodes: Mapping[str, bytes]) -> Sieved:
-        """Ask which nodes are left, given by name with their JSON. Raises ExtenderError."""
+        """Call the filter verb with nodes as JSON by name. Raises ExtenderError."""
         names, cached = tuple(nodes), self.config.node_cache_capable
         whole = None if cached else tuple(nodes.values())
         args = protocol.filter_args(pod.raw, names, whole)
@@ -100,7 +100,7 @@ class Extender:
         snapshot: Snapshot,
         whole: Mapping[str, bytes],
     ) -> Mapping[str, VictimSet]:
-        """Ask what becomes of the candidates. Raises ExtenderError.
+        """Call the preempt verb with the candidates. Raises ExtenderError.
 
         ``whole`` holds the JSON of all pods by UID.
         """
@@ -123,7 +123,7 @@ class Extender:
         return (await self._ask(verb, pod.key, args, judge, ignorable=ignorable)).by_node
 
     async def prioritize(self, pod: SeenPod, nodes: Mapping[str, bytes]) -> Mapping[str, int]:
-        """Ask for scores of nodes, and weigh them. Raises ExtenderError."""
+        """Call the prioritize verb, and return weighted scores. Raises ExtenderError."""
         whole = None if self.config.node_cache_capable else tuple(nodes.values())
         args = protocol.filter_args(pod.raw, tuple(nodes), whole)
 
@@ -144,7 +144,7 @@ class Extender:
         return totals
 
     async def bind(self, pod: SeenPod, node: str) -> None:
-        """Have it bind a pod. Raises ExtenderError."""
+        """Call the bind verb for a pod. Raises ExtenderError."""
         args = protocol.binding_args(pod.namespace, pod.name, pod.uid, node)
 
         def judge(body: bytes) -> tuple[None, Sequence[str]]:
@@ -190,7 +190,7 @@ class Extender:
         self._line.trace.add(exchange)
 
     async def _answer(self, call: Call) -> Reply:
-        """Make the call in the time that it has. Raises AnswerError."""
+        """Make the call within its time limit. Raises ExtenderResponseError."""
         try:
             sending = _awaiting(self._line.send(self.config, call))
             with self._line.waiting.during():
@@ -215,7 +215,7 @@ async def _awaiting(reply: Awaitable[Reply]) -> Reply:
 async def gather_scores(
     extenders: Sequence[Extender], pod: SeenPod, nodes: Mapping[str, bytes]
 ) -> list[Mapping[str, int]]:
-    """Ask several extenders at once; one that cannot be used scores nothing."""
+    """Call several extenders concurrently; one that fails gives no scores."""
 
     async def ask(extender: Extender) -> Mapping[str, int]:
         try:

@@ -1,4 +1,4 @@
-"""What a scheduler goes by: its profiles, its extenders, and how long pods wait.
+"""The scheduler's configuration: profiles, extenders, and backoff.
 
 Source: pkg/scheduler/apis/config/types.go.
 """
@@ -21,11 +21,11 @@ DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
 
 class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """Something in which a misspelt field would change what happens."""
+    """Base of types that reject unknown fields, so that a misspelt field is an error."""
 
 
 class TlsConfig(Strict, frozen=True):
-    """How an extender's certificate is checked, and what we show; data is base64."""
+    """How an extender's certificate is verified, and the client certificate; data is base64."""
 
     insecure: bool = False
     server_name: str = ""
@@ -38,7 +38,7 @@ class TlsConfig(Strict, frozen=True):
 
 
 class ExtenderConfig(Strict, frozen=True):
-    """An extender, as kube-scheduler's configuration has it."""
+    """An extender in kube-scheduler's configuration."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -55,19 +55,19 @@ class ExtenderConfig(Strict, frozen=True):
 
     @property
     def managed(self) -> frozenset[str]:
-        """The resources that make a pod interesting; none: every pod is."""
+        """The resources for which a pod is sent to the extender; if empty, every pod is."""
         return frozenset(each.name for each in self.managed_resources)
 
     @property
     def timeout_seconds(self) -> float:
-        """How long a call may take."""
+        """The time limit of a call."""
         nanoseconds = parse_duration(self.http_timeout) if self.http_timeout else 0
         return nanoseconds / 1e9 or DEFAULT_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a scheduler of one name goes by; ``preemption`` None: it never preempts."""
+    """The profile of one schedulerName; with ``preemption`` None it never preempts."""
 
     rules: Rules = field(default_factory=Rules)
     preemption: PreemptionArgs | None = field(default_factory=PreemptionArgs)
@@ -76,7 +76,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Profiles by schedulerName, extenders in the order in which they are asked, and backoff."""
+    """Profiles by schedulerName, extenders in call order, and backoff."""
 
     profiles: Mapping[str, Profile] = field(default_factory=lambda: {DEFAULT_SCHEDULER: Profile()})
     extenders: Sequence[ExtenderConfig] = ()
@@ -85,12 +85,12 @@ class Configuration:
 
     @property
     def release(self) -> Release:
-        """The release that all profiles follow."""
+        """The Kubernetes release that all profiles follow."""
         return next(iter(self.profiles.values())).rules.release
 
 
 def plain_extender(url: str) -> ExtenderConfig:
-    """Return an extender of which nothing is said but where it is: filter and preempt, by name."""
+    """Return an extender of which only the URL is given: filter and preempt, by node name."""
     return ExtenderConfig(
         url, filter_verb="filter", preempt_verb="preempt", node_cache_capable=True
     )

@@ -1,9 +1,9 @@
-"""One attempt to place one pod: what is to be done, decided but not done.
+"""The scheduling cycle: one attempt for one pod, decided without side effects.
 
-    no nodes at all                        refused, tried again after the backoff
-    an extender's filter fails             an error; the nomination ends, nobody is preempted
-    a node is left                         placed there
-    no node is left                        refused; perhaps others go for it
+    no nodes at all                        unschedulable, retried after the backoff
+    an extender's filter fails             an error; the nomination ends, no preemption
+    a node is feasible                     the pod is placed there
+    no node is feasible                    unschedulable; preemption is tried
 
 Source: schedulingCycle in pkg/scheduler/schedule_one.go.
 """
@@ -29,22 +29,22 @@ from policies.decision import Candidate
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 RETRIED: Final[Awaited] = frozenset()
-"""Nothing is awaited: the pod is tried again after its backoff."""
+"""No events are awaited: the pod is retried after its backoff."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The pod goes to a node."""
+    """The pod is assigned to a node."""
 
     node: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The pod goes nowhere now; ``failure`` is the first sentence of its ``message``.
+    """The pod cannot be scheduled now; ``failure`` is the first sentence of its ``message``.
 
-    Without a ``nomination`` the pod keeps what it has. For a pod with a ``chosen`` candidate others
-    have to go.
+    Without a ``nomination`` the pod keeps its current one. The victims of a ``chosen`` candidate
+    are to be evicted.
     """
 
     reason: str
@@ -56,7 +56,7 @@ class Refused:
 
 
 class Cycle:
-    """Decides about one pod after the other."""
+    """Decides about pods, one after another."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Cycle:
         self._rng = rng
 
     async def attempt(self, case: Case) -> Placed | Refused:
-        """Decide what becomes of a pod."""
+        """Decide where a pod is placed, or why it is not."""
         if not case.snapshot.nodes:
             return _refused(UNSCHEDULABLE, wording.NO_NODES, RETRIED)
         try:
@@ -83,7 +83,7 @@ class Cycle:
         return await self._refuse(case, search)
 
     async def _choose(self, case: Case, search: Search) -> str:
-        """Return the best of the nodes that are left; a single one is not scored."""
+        """Return the best of the feasible nodes; a single node is not scored."""
         if len(search.left) == 1:
             return search.left[0]
         asked = [each for each in self._scoring if each.is_interested(case.pod)]
@@ -108,7 +108,7 @@ class Cycle:
 
 
 def _refused(reason: str, failure: str, awaited: Awaited) -> Refused:
-    """Refuse a pod for which nobody goes; whatever it was nominated to, it no longer is."""
+    """Return a refusal without victims; it clears the pod's nomination."""
     return Refused(reason, failure, awaited, Nomination(None), failure)
 
 

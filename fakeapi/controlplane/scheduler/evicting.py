@@ -1,10 +1,10 @@
-"""Carrying a preemption out: victims are marked and deleted, lower nominations cleared.
+"""The preemption executor: marks and deletes victims, and clears lower nominations.
 
-Up to 1.32 kube-scheduler deletes all victims at once, then clears nominations; the first error ends
-the preemption. Since 1.33 (SchedulerAsyncPreemption) it does so beside its work: nominations first,
-then all victims but the last at once, then the last; the preemptor is not tried meanwhile.
-
-Victims that have been told to go already are left alone, and who has gone is no error.
+Up to 1.32 kube-scheduler deletes all victims concurrently, then clears nominations; the first error
+ends the preemption. Since 1.33 (SchedulerAsyncPreemption) this runs concurrently with scheduling:
+nominations first, then all victims but the last concurrently, then the last; the preemptor is not
+scheduled meanwhile. Victims that are already being deleted are skipped, and a missing victim is no
+error.
 
 Source: pkg/scheduler/framework/preemption/{preemption,executor}.go.
 """
@@ -27,20 +27,20 @@ from policies.model import Pod
 from policies.upstream import RELEASES, Release
 
 TROUBLE: Final = (ApiError, MalformedError, TransportError)
-"""What a server may do to a write."""
+"""Errors of a write to the API server."""
 
 _ASYNCHRONOUS_SINCE: Final = "1.33"
 _NOT_FOUND: Final = 404
 
 
 def is_asynchronous(release: Release) -> bool:
-    """Return whether a release carries preemptions out beside its other work."""
+    """Return whether a release executes preemptions concurrently with scheduling."""
     order = list(RELEASES)
     return order.index(release.name) >= order.index(_ASYNCHRONOUS_SINCE)
 
 
 class Evictor:
-    """Carries preemptions out; ``displaced`` hears of each pod that lost its nomination."""
+    """Executes preemptions; ``displaced`` is called for each pod that lost its nomination."""
 
     def __init__(
         self,
@@ -57,19 +57,19 @@ class Evictor:
         self._displaced = displaced
 
     async def evict(self, case: Case, chosen: Candidate) -> None:
-        """Have victims go, then clear nominations. Raises what TROUBLE names."""
+        """Evict the victims, then clear nominations. Raises the errors in REQUEST_ERRORS."""
         await self._all_go(case, chosen, self.victims(chosen))
         await self._clear(case, chosen)
 
     async def evict_beside(self, case: Case, chosen: Candidate, victims: Sequence[SeenPod]) -> None:
-        """Clear nominations, then have victims go, the last one alone. Raises the same."""
+        """Clear nominations, then evict the victims, the last one separately. Raises the same."""
         await self._clear(case, chosen)
         *first, last = victims
         await self._all_go(case, chosen, first)
         await self._go(case, chosen, last)
 
     def victims(self, chosen: Candidate) -> list[SeenPod]:
-        """Return the victims that have not been told to go."""
+        """Return the victims that are not being deleted."""
         there = (pod for pod in chosen.victims.pods if not pod.terminating)
         return list(self._written(there))
 
@@ -97,7 +97,7 @@ class Evictor:
         self._recorder.normal(reference(victim), "Preempted", told)
 
     async def _clear(self, case: Case, chosen: Candidate) -> None:
-        """End the nominations of less important pods to the node; trouble is not critical."""
+        """Clear nominations of less important pods to the node; errors are ignored."""
         nominated = case.snapshot.nodes[chosen.node].nominated
         lower = (pod for pod in nominated if pod.priority < case.pod.priority)
         for pod in self._written(lower):

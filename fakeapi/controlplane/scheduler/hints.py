@@ -1,14 +1,14 @@
-"""What may help a pod that fits nowhere, by the reasons for which nodes refused it.
+"""Queueing hints: which events may help a pod, by the reasons of the nodes that rejected it.
 
-    reason                                            what may help
-    unschedulable, taints, affinity, name             a node that comes or changes
-    resources, number of pods, ports                  the same, or a pod that goes or shrinks
-    affinity to pods, spread                          the same, or pods and nodes of any fate
-    volumes, device claims                            all of that, or storage
-    an extender                                       anything
+    reason                                            events that may help
+    unschedulable, taints, affinity, name             a node is added or changed
+    resources, number of pods, ports                  the same, or a pod is deleted or scaled down
+    affinity to pods, spread                          the same, or any event of pods and nodes
+    volumes, device claims                            all of these, or storage
+    an extender                                       any
 
-The pod's own change always may. Upstream's hints look closer (whether the node that changed would
-fit now); here a pod is rather tried once too often.
+An update of the pod itself always may. Upstream's hints are more precise (whether the changed node
+fits now); here a pod is sometimes retried without need.
 
 Source: EventsToRegister in pkg/scheduler/framework/plugins.
 """
@@ -54,7 +54,7 @@ _HINTS: Final[Mapping[Code, Awaited]] = {
 
 
 def awaited_by(rejections: Iterable[Rejection]) -> Awaited:
-    """Return the events that may turn any of some rejections; what is not known, anything may."""
+    """Return the events that may resolve any of these rejections; all for an unknown reason."""
     awaited: Awaited = frozenset({Event.OWN_CHANGE})
     for rejection in rejections:
         for reason in rejection.reasons:

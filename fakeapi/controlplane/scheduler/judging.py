@@ -1,13 +1,13 @@
-"""What kube-scheduler makes of an extender's answer, once it can be read.
+"""Checks of extenders' responses, as kube-scheduler makes them after decoding.
 
     filter    a name that was not sent                        error (names only; objects are
-                                                              taken as they come)
-              neither names nor objects                       no node passes
+                                                              accepted as they are)
+              neither names nor objects                       no node is feasible
               a node in both maps of reasons                  the unresolvable one counts
               a node left out without a reason                has no status: preemption skips it
-    preempt   a node that it does not know                    error
-              a UID that is on another node, or nowhere       error
-              victims of any priority, any known node         taken
+    preempt   an unknown node                                 error
+              a UID that is on another node, or on none       error
+              victims of any priority, any known node         accepted
               a node without victims                          error; if ignorable, left out
               the same in 1.38, if it was sent without any    passed on
 
@@ -27,7 +27,7 @@ from policies.model import Pod, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Sieved:
-    """What is left of the nodes sent, the statuses that others got, and what seems odd."""
+    """The remaining nodes, the statuses of the others, and notes on oddities."""
 
     left: tuple[str, ...]
     statuses: Mapping[str, Rejection]
@@ -36,14 +36,17 @@ class Sieved:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """What an extender makes of the candidates, and what seems odd."""
+    """The victims by node in an extender's response, and notes on oddities."""
 
     by_node: Mapping[str, VictimSet]
     notes: tuple[str, ...] = ()
 
 
 def judge_filter(answer: FilterAnswer, sent: Sequence[str], prefix: str, *, cached: bool) -> Sieved:
-    """Say which nodes are left; ``cached`` is nodeCacheCapable. Raises AnswerError."""
+    """Return the remaining nodes; ``cached`` is nodeCacheCapable.
+
+    Raises ExtenderResponseError.
+    """
     if answer.error:
         raise AnswerError(answer.error)
     known = frozenset(sent)
@@ -83,7 +86,7 @@ def _odd(answer: FilterAnswer, sent: Sequence[str], left: Sequence[str]) -> list
 def find_victims(
     answer: Mapping[str, VictimsAnswer], preemptor: Pod, snapshot: Snapshot, prefix: str
 ) -> Victims:
-    """Find the pods that UIDs stand for. Raises AnswerError."""
+    """Return the pods with the UIDs in the response. Raises ExtenderResponseError."""
     found: dict[str, VictimSet] = {}
     notes: list[str] = []
     for node, told in answer.items():
@@ -121,9 +124,9 @@ def _dubious(node: str, pods: Sequence[Pod], preemptor: Pod) -> list[str]:
 def check_victims(
     found: Victims, sent: Mapping[str, VictimSet], passed_on: Collection[str], *, ignorable: bool
 ) -> Victims:
-    """Refuse nodes without victims, or drop them. Raises AnswerError.
+    """Reject or drop nodes without victims. Raises ExtenderResponseError.
 
-    ``passed_on`` are those that were sent without victims, and may come back so.
+    ``passed_on`` are the nodes that were sent without victims, and may be returned so.
     """
     kept: dict[str, VictimSet] = {}
     notes = list(found.notes)

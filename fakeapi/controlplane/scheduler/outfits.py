@@ -1,6 +1,6 @@
-"""What a scheduler is given beside what all parts of the control plane are.
+"""The options of the scheduler, beyond the context of all components.
 
-It stands apart from what it does, since whoever starts a cluster needs it, with a scheduler or not.
+They are separate from the scheduler, because a cluster takes them even if it runs no scheduler.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from extender.kube.clock import Clock
 from fakeapi.controlplane.scheduler.trace import Trace
 
 if TYPE_CHECKING:
-    from fakeapi.controlplane.scheduler.configuration import Configuration  # who needs it, loads it
+    from fakeapi.controlplane.scheduler.configuration import Configuration  # imported on first use
 
 OK: Final = 200
 
 
 class SchedulerError(ValueError):
-    """A scheduler's configuration is wrong; the text says where, and what was expected."""
+    """A scheduler's configuration is invalid; the text has the field and what was expected."""
 
 
 class UnansweredError(Exception):
-    """An extender gave no answer; the text says why, in the words of Go's HTTP client."""
+    """An extender did not respond; the text is the reason in the words of Go's HTTP client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Call:
 
     @property
     def url(self) -> str:
-        """Where the call goes: slashes at the prefix's end are dropped."""
+        """The URL of the call; slashes at the end of the prefix are dropped."""
         return f"{self.prefix.rstrip('/')}/{self.verb}"
 
     def document(self) -> Any:
@@ -49,19 +49,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an extender answers; kube-scheduler takes any status but 200 for an error."""
+    """The response of an extender; kube-scheduler treats any status but 200 as an error."""
 
     status: int
     body: bytes
 
     @staticmethod
     def of(document: Any, status: int = OK) -> Reply:
-        """Answer with JSON."""
+        """Return a response with a JSON body."""
         return Reply(status, orjson.dumps(document))
 
 
 Extend: TypeAlias = Callable[[Call], Reply | Awaitable[Reply]]
-"""An extender in this process, plain or async; UnansweredError is one that cannot be reached."""
+"""An extender in this process, plain or async; one that raises UnansweredError is unreachable."""
 
 Configured: TypeAlias = str | bytes | Mapping[str, Any]
 """A KubeSchedulerConfiguration: a document, or its YAML."""
@@ -69,7 +69,7 @@ Configured: TypeAlias = str | bytes | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How a scheduler waits for extenders: by which clock, and in which block."""
+    """How a scheduler waits for extenders: the clock of time limits, and a context to wait in."""
 
     clock: Clock
     during: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -77,12 +77,12 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOutfit:
-    """What a scheduler needs.
+    """The options of a scheduler.
 
-    ``configuration`` None is kube-scheduler's own default: one profile, no extenders. ``extenders``
-    stand in for those whose ``urlPrefix`` is the key; all others are called over HTTP. Every
-    exchange goes into ``trace``. Unless ``waiting`` says otherwise, answers are awaited by the
-    world's clock, which goes on.
+    ``configuration`` None is kube-scheduler's default: one profile, no extenders. ``extenders`` are
+    called in this process for configured ones whose ``urlPrefix`` is the key; all others are called
+    over HTTP. Every call is added to ``trace``. Without ``waiting``, time limits of extender calls
+    are measured by the world's clock, which keeps running.
     """
 
     configuration: Configuration | None = None
@@ -91,5 +91,5 @@ class SchedulerOutfit:
     waiting: Waiting | None = None
 
     def for_fork(self) -> SchedulerOutfit:
-        """Return the same for another world, which has a trace of its own."""
+        """Return the same options for another world, with a new trace."""
         return replace(self, trace=Trace())

@@ -1,4 +1,4 @@
-"""A KubeSchedulerConfiguration: profiles and extenders, as kube-scheduler reads and checks them.
+"""Load a KubeSchedulerConfiguration: profiles and extenders, validated as kube-scheduler does.
 
     apiVersion: kubescheduler.config.k8s.io/v1
     kind: KubeSchedulerConfiguration
@@ -10,9 +10,9 @@
     extenders:
     - {urlPrefix: "http://127.0.0.1:8888", filterVerb: filter, preemptVerb: preempt}
 
-What is about the process (leader election, its connection, its own port, threads) is taken and not
-read, and so are plugins that do neither filter nor preempt. A profile may disable filters and
-preemption.
+Fields about the process (leader election, client connection, bind addresses, parallelism) are
+accepted and ignored, and so are plugins that neither filter nor preempt. A profile may disable
+filters and preemption.
 
 Sources: pkg/scheduler/apis/config (types.go, validation), buildExtenders in scheduler.go.
 """
@@ -110,9 +110,9 @@ class _File(Strict, frozen=True):
 def read_configuration(
     document: Configured = "", release: Release = NEWEST, extenders: Iterable[str] = ()
 ) -> Configuration:
-    """Read a configuration, and add plain extenders at URLs that it does not have.
+    """Return a configuration, with plain extenders added for URLs that it does not have.
 
-    Raises SchedulerError.
+    Raises SchedulerConfigError.
     """
     file = _decoded(document) if document else _File()
     known = {each.url_prefix.rstrip("/") for each in file.extenders}

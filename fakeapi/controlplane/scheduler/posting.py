@@ -1,7 +1,7 @@
-"""Calls to extenders over HTTP, and to those that stand in for them in this process.
+"""Calls to extenders over HTTP, and to extenders in this process.
 
-With HTTPS and no certificate authority of its own an extender's certificate is not checked, as
-upstream has it. Redirects are followed, as Go's client follows them.
+With HTTPS and no CA of its own, an extender's certificate is not verified, as upstream. Redirects
+are followed, as Go's client does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": "Go-http-client/1.
 
 
 class Post:
-    """Makes calls; ``insiders`` are extenders in this process, by their urlPrefix."""
+    """Makes calls; ``in_process`` are extenders in this process, by their urlPrefix."""
 
     def __init__(self, insiders: Mapping[str, Extend]) -> None:
         self._insiders = {prefix.rstrip("/"): extend for prefix, extend in insiders.items()}
@@ -39,7 +39,7 @@ class Post:
         return await self._post(extender, call)
 
     async def close(self) -> None:
-        """Return every connection."""
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -66,7 +66,7 @@ class Post:
 
 
 def context_of(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | bool:
-    """Return what a connection is checked by. Raises UnansweredError."""
+    """Return the TLS context of a connection. Raises UnansweredError."""
     if extender.tls_config is None and not extender.enable_https:
         return True
     try:
@@ -84,7 +84,7 @@ def context_of(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | boo
 
 
 def _show(context: ssl.SSLContext, tls: TlsConfig) -> None:
-    """Have the context show our certificate (the ssl module takes it from files only)."""
+    """Load the client certificate into the context (the ssl module reads only files)."""
     with TemporaryDirectory(prefix="fakeapi-") as directory:
         written = {"cert": tls.cert_data, "key": tls.key_data}
         paths = {"cert": Path(tls.cert_file), "key": Path(tls.key_file)}
@@ -97,7 +97,7 @@ def _show(context: ssl.SSLContext, tls: TlsConfig) -> None:
 
 
 def _worded(error: Exception) -> str:
-    """Word a failure as Go's HTTP client does."""
+    """Return an error's text as Go's HTTP client words it."""
     if isinstance(error, aiohttp.InvalidURL):
         return "unsupported protocol scheme"
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):

@@ -1,13 +1,14 @@
-"""Who goes for a pod that fits nowhere: may it preempt, where, at whose cost.
+"""DefaultPreemption: eligibility, candidates and selection for a pod that fits nowhere.
 
-    may it                   else it keeps its nomination
-    dry run on nodes that    none: the nomination is cleared, unless a node was in error
+    eligibility              if not eligible, the pod keeps its nomination
+    dry run on nodes that    no candidates: the nomination is cleared, unless a node had an error
       eviction may help
-    extenders                one after another, each in place of what the last has left
-    the choice               by kube-scheduler's criteria; between equals by the dice
+    extenders                one after another, each on the result of the previous one
+    selection                by kube-scheduler's criteria; at random between equal candidates
 
-A node that in-tree filters take as it is (an extender refused it) is an error of the dry run. Since
-1.38 it goes to extenders with an empty list of victims, and counts if it comes back with some.
+A node that the in-tree filters accept without victims (an extender rejected it) is an error of the
+dry run. Since 1.38 it is sent to extenders with an empty list of victims, and is a candidate if it
+is returned with some.
 
 Source: pkg/scheduler/framework/preemption/preemption.go.
 """
@@ -37,9 +38,9 @@ _NO_CANDIDATE: Final = "no candidate node for preemption"
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """What is to be done, and what the pod's event says of it.
+    """The decision, and the message for the pod's Event.
 
-    Without a ``chosen`` candidate nobody goes; ``clears`` tells that the pod's nomination ends.
+    Without a ``chosen`` candidate there are no victims; ``clears`` is set if the nomination ends.
     """
 
     message: str
@@ -49,14 +50,14 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class _DryRun:
-    """Candidates before any extender was asked, and why other nodes are none."""
+    """The candidates before extenders are called, and why other nodes are none."""
 
     candidates: Sequence[Candidate] = ()
     refusals: Mapping[str, Rejection] = field(default_factory=dict)
 
     @property
     def errors(self) -> list[str]:
-        """What went wrong on nodes where nobody would have to go."""
+        """The errors of nodes on which no victim is needed."""
         refusals = self.refusals.values()
         return [str(r) for r in refusals if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
 
@@ -70,7 +71,7 @@ class Preempting:
         self._rng = rng
 
     async def decide(self, case: Case, search: Search, args: PreemptionArgs) -> Preemption:
-        """Decide for a pod that fits nowhere, and has perhaps changed meanwhile."""
+        """Decide for a pod that fits nowhere; its latest version is used."""
         latest = self._pods.pending(case.seen.key)
         if latest is None:
             return Preemption(f'{_PREFIX}pod "{case.seen.name}" not found')
@@ -102,7 +103,7 @@ class Preempting:
         ]
         if not potential:
             return _DryRun()
-        # Whether it may preempt has been decided, on what extenders said, too.
+        # Eligibility has been decided, extenders' statuses included.
         pod = replace(case.pod, nominated_node=None)
         decision = case.playing.engine.preempt(pod, case.snapshot, potential, potential)
         candidates = dict(decision.candidates)
@@ -117,14 +118,14 @@ class Preempting:
         return _DryRun(shortlist(order, candidates, enough), refusals)
 
     def _passes_on(self, case: Case) -> bool:
-        """Return whether nodes without victims are offered to extenders."""
+        """Return whether nodes without victims are sent to extenders."""
         release = case.playing.profile.rules.release
         return release.victimless_candidates and any(
             each.is_interested(case.pod) for each in self._extenders
         )
 
     async def _ask(self, case: Case, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Have extenders look at the candidates. Raises ExtenderError."""
+        """Call the extenders with the candidates. Raises ExtenderError."""
         offered: Mapping[str, VictimSet] = {each.node: each.victims for each in candidates}
         for extender in self._extenders:
             if not offered:
@@ -142,13 +143,13 @@ class Preempting:
         return [Candidate(node, victims) for node, victims in offered.items() if victims.pods]
 
     def _written(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
-        """Return the victims as they are written, by UID."""
+        """Return the victims' JSON, by UID."""
         pods = (pod for victims in candidates.values() for pod in victims.pods)
         return {pod.uid: self._pods.written(pod) for pod in pods}
 
 
 def pick(candidates: Sequence[Candidate], order: Order[Candidate], rng: Random) -> Candidate | None:
-    """Return the best candidate; of those that no criterion tells apart, any."""
+    """Return the best candidate; of those that no criterion separates, a random one."""
     ranked = order.sort(candidates)
     if not ranked:
         return None

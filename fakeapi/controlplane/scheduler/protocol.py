@@ -1,9 +1,9 @@
-"""kube-scheduler's side of the extender protocol: what it sends, and how it reads answers.
+"""kube-scheduler's side of the extender protocol: encoded requests and decoded responses.
 
-Go's structs carry no JSON tags: keys are capitalised Go names, unset pointers and maps are sent as
-``null``. Go's decoder reads the first JSON value and ignores what follows; it takes any casing,
-ignores keys that it does not know, leaves zero values where there is ``null``, and refuses a value
-of another type. Pods and nodes are ordinary Kubernetes JSON, without kind and apiVersion.
+Go's structs have no JSON tags: keys are capitalised Go names, and nil pointers and maps are encoded
+as ``null``. Go's decoder reads the first JSON value and ignores the rest; it accepts any casing,
+ignores unknown keys, leaves zero values for ``null``, and rejects a value of another type. Pods and
+nodes are ordinary Kubernetes JSON, without kind and apiVersion.
 
 Source: k8s.io/kube-scheduler/extender/v1/types.go, pkg/scheduler/extender.go, encoding/json.
 """
@@ -26,16 +26,16 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class AnswerError(ValueError):
-    """kube-scheduler takes an answer for an error; the text is what it would say."""
+    """kube-scheduler treats a response as an error; the text is its message."""
 
 
 class FatalAnswerError(AnswerError):
-    """An answer that kube-scheduler would follow into a nil pointer, ignorable or not."""
+    """A response on which kube-scheduler dereferences a nil pointer, ignorable or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterAnswer:
-    """ExtenderFilterResult; ``nodes`` are the names of those that came as objects."""
+    """ExtenderFilterResult; ``nodes`` are the names of nodes returned as objects."""
 
     names: tuple[str, ...] | None = None
     nodes: tuple[str, ...] | None = None
@@ -46,7 +46,7 @@ class FilterAnswer:
 
 @dataclass(frozen=True, slots=True)
 class VictimsAnswer:
-    """MetaVictims: UIDs, and how many budgets the extender says that breaks."""
+    """MetaVictims: UIDs, and the extender's number of PDB violations."""
 
     uids: tuple[str, ...]
     violations: int
@@ -61,7 +61,7 @@ def bare(raw: bytes) -> orjson.Fragment:
 
 
 def filter_args(pod: bytes, names: Sequence[str], nodes: Sequence[bytes] | None) -> bytes:
-    """Write ExtenderArgs: by name, or, with ``nodes``, as whole objects."""
+    """Encode ExtenderArgs: by name, or, with ``nodes``, as whole objects."""
     listed = None
     if nodes is not None:
         listed = {"metadata": {}, "items": [bare(each) for each in nodes]}
@@ -74,7 +74,7 @@ def preemption_args(
     victims: Mapping[str, tuple[Sequence[str], int]],
     whole: Mapping[str, bytes] | None,
 ) -> bytes:
-    """Write ExtenderPreemptionArgs from UIDs and broken budgets by node (sorted, as Go has maps).
+    """Encode ExtenderPreemptionArgs from UIDs and PDB violations by node (sorted, as Go's maps).
 
     ``whole`` holds the pods by UID if they are to be sent as objects.
     """
@@ -94,12 +94,12 @@ def preemption_args(
 
 
 def binding_args(namespace: str, name: str, uid: str, node: str) -> bytes:
-    """Write ExtenderBindingArgs."""
+    """Encode ExtenderBindingArgs."""
     return orjson.dumps({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
 def read_filter(body: bytes) -> FilterAnswer:
-    """Read ExtenderFilterResult. Raises AnswerError."""
+    """Decode ExtenderFilterResult. Raises ExtenderResponseError."""
     what = "ExtenderFilterResult"
     fields = _struct(_first_value(body), what)
     listed = fields.get("nodes")
@@ -117,7 +117,7 @@ def read_filter(body: bytes) -> FilterAnswer:
 
 
 def read_preemption(body: bytes) -> dict[str, VictimsAnswer]:
-    """Read ExtenderPreemptionResult. Raises AnswerError."""
+    """Decode ExtenderPreemptionResult. Raises ExtenderResponseError."""
     what = "ExtenderPreemptionResult.NodeNameToMetaVictims"
     told = _struct(_first_value(body), "ExtenderPreemptionResult").get("nodenametometavictims")
     if told is None:
@@ -128,7 +128,7 @@ def read_preemption(body: bytes) -> dict[str, VictimsAnswer]:
 
 
 def read_scores(body: bytes) -> list[tuple[str, int]]:
-    """Read a HostPriorityList. Raises AnswerError."""
+    """Decode a HostPriorityList. Raises ExtenderResponseError."""
     told = _first_value(body)
     if told is None:
         return []
@@ -145,7 +145,7 @@ def read_scores(body: bytes) -> list[tuple[str, int]]:
 
 
 def read_binding(body: bytes) -> str:
-    """Read the error of an ExtenderBindingResult. Raises AnswerError."""
+    """Decode the error of an ExtenderBindingResult. Raises ExtenderResponseError."""
     what = "ExtenderBindingResult"
     return _text(_struct(_first_value(body), what).get("error"), f"{what}.Error")
 
@@ -189,7 +189,7 @@ _decoder: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _struct(value: Any, what: str) -> Mapping[str, Any]:
-    """Return the fields by lower-case name; a null is as good as nothing."""
+    """Return the fields by lower-case name; null has none."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""How many nodes kube-scheduler looks at, where it does not look at all of them.
+"""How many nodes kube-scheduler examines, where it does not examine all of them.
 
-Both samples begin at one node and go round; so what an extender is offered in a large cluster is a
-part of it.
+Both samples start at an offset and wrap around; so an extender is sent only a part of a large
+cluster.
 
 Pure. Sources: numFeasibleNodesToFind in pkg/scheduler/schedule_one.go; GetOffsetAndNumCandidates in
 plugins/defaultpreemption and DryRunPreemption in framework/preemption.
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Return how many nodes that fit are enough; a ``percentage`` of 0 goes by their number."""
+    """Return how many feasible nodes are enough; a ``percentage`` of 0 depends on their number."""
     if nodes < LEAST_NODES:
         return nodes
     share = percentage or max(50 - nodes // 125, _LEAST_PERCENTAGE)
@@ -41,14 +41,14 @@ def candidates_to_find(potential: int, args: PreemptionArgs) -> int:
 
 
 def from_offset(items: Sequence[T], offset: int) -> list[T]:
-    """List items from a place on, going round."""
+    """Return the items from an offset on, wrapping around."""
     return [*items[offset:], *items[:offset]]
 
 
 def until_enough(
     nodes: Sequence[str], fitting: Collection[str], enough: int
 ) -> tuple[list[str], int]:
-    """Return the first nodes that fit, ``enough`` of them at most, and how many were looked at."""
+    """Return the first ``enough`` feasible nodes, and how many were examined."""
     found: list[str] = []
     for looked_at, name in enumerate(nodes):
         if len(found) == enough:
@@ -63,8 +63,8 @@ def shortlist(
 ) -> list[Candidate]:
     """Return the candidates that a dry run over ``nodes`` finds before it has enough.
 
-    It has, with a candidate that breaks no budget and ``enough`` in all. Of those that break none
-    and those that do, ``enough`` of each are kept.
+    It stops with at least one candidate without PDB violations and ``enough`` candidates in all. Of
+    those without violations and those with, ``enough`` of each are kept.
     """
     harmless: list[Candidate] = []
     breaking: list[Candidate] = []

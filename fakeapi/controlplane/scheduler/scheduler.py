@@ -1,7 +1,7 @@
-"""The part ``scheduler``: pods of its profiles get nodes, one after another.
+"""The component ``scheduler``: assigns pods of its profiles to nodes, one after another.
 
-Deciding is :mod:`fakeapi.controlplane.scheduler.cycle`'s; here it is done. Binding, and since 1.33
-preemption, go on beside the next attempts.
+:mod:`fakeapi.controlplane.scheduler.schedule_one` decides; this module carries the decisions out.
+Binding, and since 1.33 preemption, run concurrently with the next attempts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PREEMPTION: Final = "preemption: "
 
 
 class Scheduler:
-    """The part ``scheduler``."""
+    """The component ``scheduler``."""
 
     def __init__(self, setting: Setting, outfit: SchedulerOutfit) -> None:
         configuration = outfit.configuration or Configuration()
@@ -91,7 +91,7 @@ class Scheduler:
         self.controller = Controller("scheduler", self._queue, self._sync)
 
     async def run(self) -> None:
-        """Schedule pods until cancelled, or drained. Raises the first fault in any of its work."""
+        """Schedule pods until cancelled or drained. Raises the first error of its tasks."""
         try:
             async with asyncio.TaskGroup() as self._beside:
                 feeds = self._feeds()
@@ -127,7 +127,7 @@ class Scheduler:
         return -seen.model.priority if seen and isinstance(seen.model, Pod) else 0
 
     async def _sync(self, key: str) -> float | None:
-        """Try to place a pod; gives the seconds until it is tried again, whatever happens."""
+        """Try to schedule a pod; return the seconds until it is retried at the latest."""
         self._queue.cancel(key)
         self._pods.departed.clear()
         found = self._pods.pending(key)
@@ -141,7 +141,7 @@ class Scheduler:
         case = Case(seen, pod, self._playing[seen.scheduler], self._cluster.snapshot())
         outcome = await self._cycle.attempt(case)
         if self._pods.pending(key) is None or self._pods.seen[key].uid != seen.uid:
-            return None  # it has gone, or others have placed it, while extenders were asked
+            return None  # deleted or bound elsewhere while extenders were called
         if isinstance(outcome, Placed):
             self._pods.assume(seen, outcome.node)
             self._go_beside(self._bind(case, outcome.node))
@@ -163,7 +163,7 @@ class Scheduler:
             self._recorders[seen.scheduler].normal(reference(seen), "Scheduled", told)
 
     async def _refuse(self, case: Case, refused: Refused) -> float | None:
-        """Have those go who are to go, and say why the pod is not placed."""
+        """Evict victims, if there are any, and record why the pod is not scheduled."""
         if refused.chosen is not None:
             refused = await self._preempt(case, refused, refused.chosen)
         return await self._fail(case, refused)
@@ -184,7 +184,7 @@ class Scheduler:
         return refused
 
     async def _await(self, case: Case, eviction: Coroutine[Any, Any, None]) -> None:
-        """Have the preemptor not tried until its victims have been told to go."""
+        """Hold the preemptor back until its victims have been deleted."""
         failed = False
         try:
             await eviction
@@ -194,7 +194,7 @@ class Scheduler:
         self._try_later(case.seen.key, self._backlog.release(case.seen.key, now, failed=failed))
 
     async def _fail(self, case: Case, refused: Refused) -> float | None:
-        """Tell that a pod was not placed; gives the seconds until it is tried again."""
+        """Record that a pod was not scheduled; return the seconds until it is retried."""
         seen = self._pods.seen.get(case.seen.key)
         if seen is None or seen.uid != case.seen.uid:
             return None
@@ -216,7 +216,7 @@ class Scheduler:
         return left
 
     def _log_trouble(self, seen: SeenPod, error: Exception) -> None:
-        """Upstream logs it, and goes on: the next attempt writes again."""
+        """Log a failed status update and continue, as upstream; the next attempt writes again."""
         quiet_log().debug("pod_not_updated", pod=seen.key, error=str(error))
 
     def _evictor(self, case: Case) -> Evictor:
@@ -274,7 +274,7 @@ class Scheduler:
 
 
 def _differ(old: SeenPod, new: SeenPod) -> bool:
-    """Return whether a placed pod has changed so that others might fit now."""
+    """Return whether a scheduled pod has changed so that other pods may fit now."""
     one, other = old.model, new.model
     if not isinstance(one, Pod) or not isinstance(other, Pod):
         return True
@@ -282,7 +282,7 @@ def _differ(old: SeenPod, new: SeenPod) -> bool:
 
 
 def _widest(playing: Collection[Playing]) -> Rules:
-    """Return the rules of a profile that reads all that any of them reads."""
+    """Return the rules of the profile that reads the most kinds of objects."""
     profiles: list[Profile] = [each.profile for each in playing]
     reading = [each.rules for each in profiles if reads_workloads(each.rules.filters)]
     return (reading or [profiles[0].rules])[0]

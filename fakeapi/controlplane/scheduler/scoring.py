@@ -1,12 +1,12 @@
-"""Which of the nodes that fit is taken: two simple rules, and what extenders say.
+"""Scores of feasible nodes: two simple rules, and extenders' scores.
 
-    room     how much of CPU and memory would be left, in percent, on average      0 … 100
-    spread   how few pods of the same controller (or with the same labels)         0 … 100
-             there are, compared with the other nodes that fit
+    least_allocated      the percentage of CPU and memory that would be left, on average  0 … 100
+    selector_spread      how few pods of the same controller (or with the same labels)    0 … 100
+                         there are, compared with the other feasible nodes
     extenders' scores, times their weight, times 10
 
-The highest sum wins; of equal ones the dice decide. This is not what kube-scheduler's plugins would
-score, but it spreads pods as they do.
+The highest sum wins; a tie is broken at random. kube-scheduler's plugins would score otherwise, but
+these rules spread pods as they do.
 
 Source of the extenders' part: prioritizeNodes in pkg/scheduler/schedule_one.go.
 """
@@ -22,7 +22,7 @@ _MOST = 100
 
 
 def room(pod: Pod, state: NodeState) -> int:
-    """Score what would be left of a node's CPU and memory."""
+    """Return the score of a node by the CPU and memory that would be left."""
     has, taken, asks = state.node.allocatable, state.requested, pod.requests
     shares = [
         _left(has.milli_cpu, taken.milli_cpu + asks.milli_cpu),
@@ -32,7 +32,7 @@ def room(pod: Pod, state: NodeState) -> int:
 
 
 def spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
-    """Score how few of a pod's like there are on each of some nodes."""
+    """Return the scores of nodes by how few similar pods each of them has."""
     counts = [sum(_is_alike(pod, other) for other in state.pods) for state in states]
     most = max(counts)
     return [_MOST * (most - count) // most if most else _MOST for count in counts]
@@ -44,7 +44,7 @@ def best_node(
     said: Iterable[Mapping[str, int]],
     rng: Random,
 ) -> str:
-    """Return the node to take; ``said`` is what each extender scores, by node."""
+    """Return the best node; ``extender_scores`` are those of each extender, by node."""
     told = list(said)
     totals = {
         state.node.name: room(pod, state)

@@ -1,9 +1,9 @@
-"""Where a pod fits: the in-tree filters, then extenders' filters one after another.
+"""Find the feasible nodes of a pod: the in-tree filters, then extenders' filters in order.
 
-A pod that is nominated tries its node first, alone; if that is left, it is taken. Otherwise nodes
-are looked at from where the last search stopped, until enough fit. Each extender is sent what the
-one before has left, and may refuse with reasons. Nodes that were not looked at, and those that an
-extender dropped without a reason, have no status.
+For a nominated pod its node is tried first, alone, and taken if it is feasible. Otherwise nodes are
+examined from where the last search stopped, until enough are feasible. Each extender is sent the
+nodes that the previous one has left, and may reject them with reasons. Nodes that were not
+examined, and those that an extender dropped without a reason, have no status.
 
 Source: findNodesThatFitPod in pkg/scheduler/schedule_one.go.
 """
@@ -24,7 +24,7 @@ from policies.model import Pod, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Playing:
-    """A profile and the engine that decides by its rules."""
+    """A profile and the engine that follows its rules."""
 
     profile: Profile
     engine: Engine
@@ -32,7 +32,7 @@ class Playing:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A pod that is being scheduled: as it is written, as it is known, and on which moment."""
+    """A pod that is being scheduled: as JSON, as it is cached, and the snapshot that is used."""
 
     seen: SeenPod
     pod: Pod
@@ -42,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The nodes that are left, and the statuses of others; ``filtering`` is the in-tree part."""
+    """The feasible nodes, and the statuses of others; ``filtering`` is the in-tree result."""
 
     filtering: FilterDecision
     left: tuple[str, ...]
@@ -51,12 +51,12 @@ class Search:
 
     @property
     def conflict(self) -> Rejection | None:
-        """What no node can heal."""
+        """The rejection that holds for all nodes, or None."""
         return self.filtering.conflict
 
 
 class Searcher:
-    """Searches; it remembers where the last search stopped."""
+    """Finds feasible nodes; it keeps the offset at which the last search stopped."""
 
     def __init__(self, extenders: Sequence[Extender], nodes: NodeSightings) -> None:
         self._extenders = [each for each in extenders if each.config.filter_verb]
@@ -64,7 +64,7 @@ class Searcher:
         self._next = 0
 
     async def search(self, case: Case) -> Search:
-        """Find where a pod fits. Raises ExtenderError if one fails that is not ignorable."""
+        """Find the feasible nodes. Raises ExtenderError if a non-ignorable extender fails."""
         filtering = case.playing.engine.filter_nodes(case.pod, case.snapshot)
         if filtering.conflict is not None:
             return Search(filtering, (), dict.fromkeys(case.snapshot.nodes, filtering.conflict))
@@ -84,13 +84,13 @@ class Searcher:
             return ()
         try:
             return await self._sieve(case, (name,), statuses)
-        except ExtenderError:  # upstream logs it, and looks at all nodes
+        except ExtenderError:  # upstream logs it, and examines all nodes
             return ()
 
     def _examine(
         self, case: Case, filtering: FilterDecision, statuses: dict[str, Rejection]
     ) -> tuple[str, ...]:
-        """Return the nodes that pass the in-tree filters, as many as are looked for."""
+        """Return the nodes that pass the in-tree filters, up to the number to find."""
         nodes = sorted(case.snapshot.nodes)
         order = from_offset(nodes, self._next % len(nodes))
         percentage = case.playing.profile.percentage_of_nodes_to_score
@@ -129,6 +129,6 @@ class Searcher:
         return left
 
     def written(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return nodes as they are written, by name."""
+        """Return nodes' JSON, by name."""
         known = self._nodes.seen
         return {name: known[name].raw for name in names if name in known}

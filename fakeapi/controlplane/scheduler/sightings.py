@@ -1,9 +1,9 @@
-"""What the scheduler knows: pods and nodes as the watches show them, and what it decided since.
+"""The scheduler cache: pods and nodes from the watches, with the scheduler's own decisions.
 
-Beside the model that decisions read, each object is kept as it is written, since extenders are sent
-that. Three things are known before a watch shows them, and laid over what it shows:
+Beside the model that decisions read, each object is kept as JSON, which is sent to extenders. Three
+decisions take effect before the watch shows them:
 
-- a pod is *assumed* on a node from the decision to bind it until it is seen there, or binding
+- a pod is *assumed* on a node from the decision to bind it until it is observed there, or binding
   fails;
 - a pod is *nominated* to a node from the decision to preempt for it;
 - a nomination is cleared likewise.
@@ -49,7 +49,7 @@ class _Written(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """A pod: what decisions read of it, and how it is written."""
+    """A pod: the model that decisions read, and its JSON."""
 
     model: Pod | Unreadable
     raw: bytes
@@ -79,19 +79,19 @@ class SeenPod:
 
     @property
     def node(self) -> str:
-        """The node that it occupies; "" for a pod that is pending, or has finished."""
+        """The node that the pod occupies; "" for a pod that is pending or has finished."""
         finished = isinstance(self.model, Pod) and self.model.finished
         return "" if finished else self.model.node_name or ""
 
     @property
     def essence(self) -> tuple[Pod | None, bytes]:
-        """What of a pending pod may make another node fit it, for filters and for extenders."""
+        """The part of a pending pod on which filters and extenders depend."""
         pending = self.pending
         return pending and replace(pending, nominated_node=None), self.annotations
 
     @property
     def pending(self) -> Pod | None:
-        """The pod if it can be placed, or None."""
+        """The pod if it can be scheduled, or None."""
         model = self.model
         if isinstance(model, Unreadable) or model.finished or model.node_name is not None:
             return None
@@ -100,7 +100,7 @@ class SeenPod:
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """A node: what decisions read of it, and how it is written."""
+    """A node: the model that decisions read, and its JSON."""
 
     model: Node | Unreadable
     raw: bytes
@@ -113,11 +113,11 @@ class SeenNode:
 
 Heed = Callable[[SeenPod | None, SeenPod | None], None]
 HeedNode = Callable[[SeenNode | None, SeenNode | None], None]
-"""Hear of an object as it was and as it is now; None: not there."""
+"""Called with an object as it was and as it is now; None means absent."""
 
 
 def pod_reader(release: Release) -> Callable[[bytes], SeenPod]:
-    """Return what reads pods by the rules of a release."""
+    """Return a decoder of pods for a release."""
     read_model = tolerant("Pod", lambda raw: decode_pod(raw, release))
     written = msgspec.json.Decoder(_Written)
     specs, metas = msgspec.json.Decoder(_Spec), msgspec.json.Decoder(_Meta)
@@ -140,7 +140,7 @@ def pod_reader(release: Release) -> Callable[[bytes], SeenPod]:
 
 
 def read_node(view: bytes) -> SeenNode:
-    """Read a node."""
+    """Decode a node."""
     raw = bytes(view)
     return SeenNode(_read_node_model(raw), raw)
 
@@ -149,7 +149,7 @@ _read_node_model = tolerant("Node", decode_node)
 
 
 class NodeSightings:
-    """The nodes: the sink of their informer."""
+    """Caches nodes: the store of their reflector."""
 
     def __init__(self, cluster: LiveCluster, heed: HeedNode) -> None:
         self._cluster = cluster
@@ -157,7 +157,7 @@ class NodeSightings:
         self.seen: dict[str, SeenNode] = {}
 
     def replace(self, items: Sequence[SeenNode]) -> None:
-        """Take a whole list in place of what was there."""
+        """Replace all nodes by a new list."""
         listed = {item.name for item in items}
         for name in [name for name in self.seen if name not in listed]:
             self.remove(self.seen[name])
@@ -165,7 +165,7 @@ class NodeSightings:
             self.upsert(item)
 
     def upsert(self, item: SeenNode) -> None:
-        """Take a new or changed node."""
+        """Add or update a node."""
         old = self.seen.get(item.name)
         self.seen[item.name] = item
         self._cluster.nodes.upsert(item.model)
@@ -173,14 +173,14 @@ class NodeSightings:
             self._heed(old, item)
 
     def remove(self, item: SeenNode) -> None:
-        """Drop a node."""
+        """Remove a node."""
         self.seen.pop(item.name, None)
         self._cluster.nodes.remove(item.model)
         self._heed(item, None)
 
 
 class PodSightings:
-    """The pods: the sink of their informer, and what is known before it."""
+    """Caches pods: the store of their reflector, with assumed and nominated pods."""
 
     def __init__(self, cluster: LiveCluster, heed: Heed) -> None:
         self._cluster = cluster
@@ -192,7 +192,7 @@ class PodSightings:
         """Pods that have gone since this was cleared, by UID: a snapshot may still hold them."""
 
     def replace(self, items: Sequence[SeenPod]) -> None:
-        """Take a whole list in place of what was there."""
+        """Replace all pods by a new list."""
         listed = {item.key for item in items}
         for key in [key for key in self.seen if key not in listed]:
             self.remove(self.seen[key])
@@ -200,7 +200,7 @@ class PodSightings:
             self.upsert(item)
 
     def upsert(self, item: SeenPod) -> None:
-        """Take a new or changed pod; one that took another's name is another pod."""
+        """Add or update a pod; one with another UID replaces the old one."""
         old = self.seen.get(item.key)
         if old is not None and old.uid != item.uid:
             self.remove(old)
@@ -211,7 +211,7 @@ class PodSightings:
         self._heed(old, item)
 
     def remove(self, item: SeenPod) -> None:
-        """Drop a pod."""
+        """Remove a pod."""
         if (present := self.seen.get(item.key)) is None or present.uid != item.uid:
             return
         del self.seen[item.key]
@@ -224,12 +224,12 @@ class PodSightings:
         self._heed(item, None)
 
     def written(self, pod: Pod) -> bytes:
-        """Return a pod of the current snapshot as it is written, or was last."""
+        """Return the latest JSON of a pod in the current snapshot."""
         seen = self.seen.get(pod.key)
         return seen.raw if seen is not None and seen.uid == pod.uid else self.departed[pod.uid]
 
     def pending(self, key: str) -> tuple[SeenPod, Pod] | None:
-        """Return a pod that can be placed, as it is written and as it is known; or None."""
+        """Return a pod that can be scheduled, with its current model; or None."""
         seen = self.seen.get(key)
         if seen is None or seen.pending is None or seen.uid in self._assumed:
             return None
@@ -237,18 +237,18 @@ class PodSightings:
         return None if isinstance(shown, Unreadable) else (seen, shown)
 
     def assume(self, pod: SeenPod, node: str) -> None:
-        """Take a pod for bound to a node."""
+        """Assume that a pod is bound to a node."""
         self._assumed[pod.uid] = node
         self._nominated.pop(pod.uid, None)
         self._show(pod)
 
     def forget(self, pod: SeenPod) -> None:
-        """Take a pod for bound no longer, unless it has been seen so."""
+        """Drop the assumption that a pod is bound, unless the watch has shown it."""
         if self._assumed.pop(pod.uid, None) is not None:
             self._show(pod)
 
     def nominate(self, pod: SeenPod, node: str | None) -> None:
-        """Take a pod for nominated to a node, or to none."""
+        """Nominate a pod to a node, or to none."""
         self._nominated[pod.uid] = node
         self._show(pod)
 
@@ -269,7 +269,7 @@ class PodSightings:
         return replace(model, nominated_node=nominated)
 
     def _settle(self, old: SeenPod | None, new: SeenPod) -> None:
-        """Drop what the watch has shown, or overtaken."""
+        """Drop decisions that the watch has shown or superseded."""
         if new.pending is None:
             self._assumed.pop(new.uid, None)
             self._nominated.pop(new.uid, None)

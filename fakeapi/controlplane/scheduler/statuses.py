@@ -1,7 +1,7 @@
-"""What the scheduler writes about pods: that one could not be placed, where it is to go, who goes.
+"""The scheduler's writes of pod status: unschedulable, nominated, and victim conditions.
 
-A condition keeps the time of its transition as long as its status stays, and nothing is written
-that is there already. Every write names the pod's UID; upstream's do not.
+A condition keeps its transition time as long as its status is unchanged, and an unchanged condition
+is not written. Every write states the pod's UID; upstream's do not.
 
 Source: updatePod in pkg/scheduler/schedule_one.go, util.PatchPodStatus.
 """
@@ -40,13 +40,13 @@ _nominated = msgspec.json.Decoder(_Nominated)
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """The node that a pod is to be nominated to; None: to none any more."""
+    """The node that a pod is to be nominated to; None clears the nomination."""
 
     node: str | None
 
 
 class StatusWriter:
-    """Writes pods' statuses, at a clock's time."""
+    """Writes pod statuses, with the clock's timestamps."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -55,7 +55,7 @@ class StatusWriter:
     async def set_condition(
         self, pod: SeenPod, condition: Mapping[str, str], nomination: Nomination | None = None
     ) -> None:
-        """Write a condition, and perhaps a nomination. Raises ApiError, TransportError."""
+        """Write a condition, and optionally a nomination. Raises ApiError, TransportError."""
         status: dict[str, Any] = {}
         stamped = self._stamped(pod, condition)
         if stamped is not None:
@@ -65,12 +65,12 @@ class StatusWriter:
         await self._patch(pod, status)
 
     async def clear_nomination(self, pod: SeenPod) -> None:
-        """End a pod's nomination. Raises ApiError, TransportError."""
+        """Clear a pod's nomination. Raises ApiError, TransportError."""
         if _nominated_to(pod) is not None:
             await self._patch(pod, {"nominatedNodeName": None})
 
     def _stamped(self, pod: SeenPod, condition: Mapping[str, str]) -> dict[str, Any] | None:
-        """Return the condition with its times, or None if the pod has it as it is."""
+        """Return the condition with timestamps, or None if it is unchanged."""
         old = decode_pod(msgspec.Raw(pod.raw)).condition(condition["type"])
         if old and all(getattr(old, name, "") == value for name, value in condition.items()):
             return None
@@ -93,12 +93,12 @@ def path_of(pod: SeenPod) -> ObjectPath:
 
 
 def reference(pod: SeenPod) -> ObjectReference:
-    """Return what an event about a pod refers to."""
+    """Return the object reference of Events about a pod."""
     return ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)
 
 
 def note(message: str) -> str:
-    """Cut a message to what an event may hold."""
+    """Truncate a message to the length limit of an Event's note."""
     if len(message) <= LONGEST_NOTE:
         return message
     return message[: LONGEST_NOTE - len(_SUFFIX)] + _SUFFIX

@@ -1,4 +1,4 @@
-"""What a scheduler and its extenders have said to each other, and what the scheduler made of it."""
+"""The calls between a scheduler and its extenders, with their outcomes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MOST_REMEMBERED: Final = 4096
 
 
 class Verdict(Enum):
-    """What the scheduler did with an answer.
+    """The outcome of a call to an extender.
 
-    ``ignored``: there was none that it could use, and the extender is ignorable (or only scores);
-    ``failed``: what it was about to do has come to nothing.
+    ``ignored``: no usable response, and the extender is ignorable (or only scores); ``failed``: the
+    scheduler's operation failed with it.
     """
 
     ACCEPTED = "accepted"
@@ -28,12 +28,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call to an extender and what came of it.
+    """One call to an extender and its outcome.
 
-    ``at_ns`` is in nanoseconds since the epoch, ``seconds`` how long the answer took. ``pod`` is
-    ``namespace/name``, ``extender`` its urlPrefix. The status is 0 if there was no answer.
-    ``problem`` says why the answer could not be used; ``notes`` are what kube-scheduler takes
-    without a word, but an extender's author may not have meant.
+    ``at_ns`` is in nanoseconds since the epoch, ``seconds`` the duration of the call. ``pod`` is
+    ``namespace/name``, ``extender`` its urlPrefix. The status is 0 without a response. ``problem``
+    is why the response could not be used; ``notes`` are oddities that kube-scheduler accepts
+    silently, but that the extender's author may not have intended.
     """
 
     at_ns: int
@@ -51,19 +51,19 @@ class Exchange:
 
     @property
     def asked(self) -> Any:
-        """What was sent, as JSON."""
+        """The request, as JSON."""
         return orjson.loads(self.request)
 
     @property
     def answered(self) -> Any:
-        """What came back: JSON, or the text that it is instead."""
+        """The response: JSON, or its text if it is not JSON."""
         try:
             return orjson.loads(self.answer)
         except orjson.JSONDecodeError:
             return self.answer.decode(errors="replace")
 
     def document(self) -> dict[str, Any]:
-        """Return the exchange as JSON has it."""
+        """Return the call as a JSON document."""
         return {
             "timeNs": self.at_ns,
             "seconds": self.seconds,
@@ -81,7 +81,7 @@ class Exchange:
 
 
 class Trace(Sequence[Exchange]):
-    """The newest exchanges, oldest first."""
+    """Keeps the newest calls, oldest first."""
 
     def __init__(self, limit: int = MOST_REMEMBERED) -> None:
         self._kept: deque[Exchange] = deque(maxlen=limit)
@@ -97,22 +97,22 @@ class Trace(Sequence[Exchange]):
         return iter(tuple(self._kept))
 
     def add(self, exchange: Exchange) -> None:
-        """Remember an exchange."""
+        """Add a call."""
         self._kept.append(exchange)
         self._grown.set()
 
     async def reached(self, count: int) -> None:
-        """Return once there are so many exchanges."""
+        """Wait until there are at least this many calls."""
         while len(self._kept) < count:
             self._grown.clear()
             await self._grown.wait()
 
     def clear(self) -> None:
-        """Forget all there is."""
+        """Remove all calls."""
         self._kept.clear()
 
     def calls(self, verb: str = "", pod: str = "") -> list[Exchange]:
-        """Return the exchanges of a verb, about a pod (``namespace/name``); "" stands for any."""
+        """Return the calls of a verb, about a pod (``namespace/name``); "" matches any."""
         return [
             each
             for each in self._kept
@@ -120,9 +120,9 @@ class Trace(Sequence[Exchange]):
         ]
 
     def refused(self) -> list[Exchange]:
-        """Return the exchanges whose answers could not be used."""
+        """Return the calls whose responses could not be used."""
         return [each for each in self._kept if each.verdict is not Verdict.ACCEPTED]
 
     def documents(self) -> list[dict[str, Any]]:
-        """Return all exchanges as JSON has them."""
+        """Return all calls as JSON documents."""
         return [each.document() for each in self._kept]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from extender.config import Tls
-from fakeapi.api.messages import User
 from fakeapi.certificates import Authority, KeyPair
 
 YEAR_SECONDS = 365 * 86400
@@ -54,7 +53,7 @@ class Papers:
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if name:
-            pair = (authority or self.clients).issue_client(User(name))
+            pair = (authority or self.clients).issue_client(name)
             path = self.folder / f"{name}.pem"
             path.write_bytes(pair.certificate + pair.key)
             context.load_cert_chain(path)

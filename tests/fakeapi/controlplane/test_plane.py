@@ -16,15 +16,13 @@ from extender.kube.workqueue import WorkQueue
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.controlplane.part import Setting
 from fakeapi.controlplane.plane import (
-    DEFAULT_RUN,
-    PARTS,
     SPREAD_WEBHOOKS,
     ControlPlane,
     Switch,
     UnknownPartError,
-    parse_run,
     parse_workloads,
 )
+from fakeapi.orders import DEFAULT_RUN, PARTS, parse_run
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
 
 RUNS = [

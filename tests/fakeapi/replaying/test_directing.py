@@ -14,7 +14,7 @@ import pytest
 from extender.recording.files import Recording
 from extender.recording.format import EventType
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.plane import PARTS
+from fakeapi.orders import PARTS
 from fakeapi.replaying.comparing import DeletedPod
 from fakeapi.replaying.hands import REASONS, whose_deletion
 from fakeapi.replaying.ledger import Ledger

@@ -25,7 +25,7 @@ from fakeapi.api.podspecs import pod_spec_faults
 from fakeapi.clock import VirtualClock
 from fakeapi.controllers.spreading.items import DEFINITIONS
 from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME, VALIDATING
-from fakeapi.controlplane.plane import SPREAD_WEBHOOKS, ControlPlane
+from fakeapi.controlplane.plane import SPREAD_WEBHOOKS, ControlPlane, ManagerOptions
 from fakeapi.hookserver import HookServer, made_identity
 from tests.fakeapi.controlplane.stage import decode
 from tests.spreads import NOW_NS
@@ -155,7 +155,8 @@ async def answering(url: str, clock: VirtualClock, seed: int = 0) -> AsyncIterat
     await server.start("127.0.0.1", 0)
     client = Client(AiohttpTransport(Endpoint(url)))
     reception = server.reception(pod_spec_faults)
-    plane = ControlPlane(client, clock, Random(seed), (), reception=reception)
+    options = ManagerOptions(reception=reception)
+    plane = ControlPlane(client, clock, Random(seed), (), options)
     plane[SPREAD_WEBHOOKS].start()
     try:
         yield server

@@ -11,7 +11,7 @@ from extender.kube.client import Client
 from extender.kube.transport import Request, Response, Stream, Transport
 from fakeapi import VirtualCluster
 from fakeapi.controllers.spreading.reception import Reception
-from fakeapi.controlplane.plane import ControlPlane
+from fakeapi.controlplane.plane import ControlPlane, ManagerOptions
 from policies.spreading.quirks import FIXED, Quirks
 
 AGENT = "workloadspread"
@@ -68,7 +68,7 @@ class Process:
     ) -> None:
         self._fuse = Fuse(cluster.local_transport(AGENT), writes, when)
         given = Client(self._fuse), cluster.clock, Random(1), ("workloadspread",)
-        self._plane = ControlPlane(*given, quirks=quirks, reception=reception)
+        self._plane = ControlPlane(*given, ManagerOptions(quirks=quirks, reception=reception))
         self._plane.start()
 
     @property

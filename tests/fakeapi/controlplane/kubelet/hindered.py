@@ -10,7 +10,8 @@ from extender.kube.client import Client
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.kubelet.outfits import AGENT, Outfit, Script
 from fakeapi.controlplane.kubelet.parsing import read_playbook
-from fakeapi.controlplane.plane import ControlPlane, Switch
+from fakeapi.controlplane.plane import ControlPlane, ManagerOptions, Switch
+from fakeapi.orders import components
 
 
 @asynccontextmanager
@@ -20,7 +21,8 @@ async def hindered_kubelets(
     """Run the kubelets of a cluster that has none of its own."""
     client = Client(cluster.local_transport(AGENT))
     outfit = Outfit(read_playbook(book), client)
-    plane = ControlPlane(client, cluster.clock, Random(seed), ("kubelet",), outfit=outfit)
+    options = ManagerOptions(components=components(outfit))
+    plane = ControlPlane(client, cluster.clock, Random(seed), ("kubelet",), options)
     plane.start()
     try:
         yield plane["kubelet"]

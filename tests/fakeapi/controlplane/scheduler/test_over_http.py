@@ -120,7 +120,7 @@ async def test_whose_certificate_is_trusted(name: str) -> None:
 
 async def test_a_certificate_is_shown_if_there_is_one(tmp_path: Path) -> None:
     authority = Authority()
-    pair = authority.issue_client(ADMIN)
+    pair = authority.issue_client(ADMIN.name, ADMIN.groups)
     files = {"certFile": tmp_path / "cert", "keyFile": tmp_path / "key"}
     files["certFile"].write_bytes(pair.certificate)
     files["keyFile"].write_bytes(pair.key)
